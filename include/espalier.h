@@ -1,0 +1,189 @@
+/* espalier.h -- learning from trees and sequences with structural kernels.
+ *
+ * Handles are opaque and have one owner; esp_xxx_free(NULL) does nothing. Const handles may be shared
+ * between threads. The library never prints, exits, aborts, reads the environment or keeps global state.
+ * A function that can fail returns an esp_status and, if `err` is not NULL, leaves one sentence there that
+ * names the value, what is allowed, and file:line:column where input is at fault. On failure the handle
+ * written through `out` is NULL. Strings handed out belong to the handle they were asked from. */
+#ifndef ESPALIER_H
+#define ESPALIER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ESP_API __attribute__((visibility("default")))
+#else
+#define ESP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ESP_VERSION "0.1.0"
+
+typedef enum esp_status {
+    ESP_OK = 0,
+    ESP_ERR_MEMORY,   /* out of memory, or more than esp_run.memory would be needed */
+    ESP_ERR_PARAM,    /* an argument, an option or a kernel expression is wrong */
+    ESP_ERR_PARSE,    /* a data file is wrong; line and column say where */
+    ESP_ERR_IO,       /* the operating system refused */
+    ESP_ERR_RANGE,    /* a result is too large for a double */
+    ESP_ERR_CANCELLED /* the progress callback asked to stop */
+} esp_status;
+
+typedef struct esp_error {
+    size_t line, column; /* 1-based place in the input; 0 unless parsing failed */
+    char message[1024];  /* one sentence, with its place in front: "data.jsonl:3:14: ..." */
+} esp_error;
+
+/* The version of the library that is running, which may differ from ESP_VERSION of the header. */
+ESP_API const char *esp_version(void);
+
+/* How a long call runs. NULL stands for all zeros. */
+typedef struct esp_run {
+    int threads;   /* 0: one per core. Results never depend on it. */
+    size_t memory; /* bytes the call may allocate for its result and its workspace; 0: no limit */
+    /* Called now and then, always from the calling thread; `fraction` runs from 0 to 1 within a stage and
+     * is negative where the amount of work is not known. A result other than 0 cancels the call. */
+    int (*progress)(void *user, const char *stage, double fraction);
+    void *user;
+} esp_run;
+
+/* ---------------------------------------------------------------- datasets */
+
+/* Examples as named columns (trees, sequences, vectors) with an optional target. Immutable. */
+typedef struct esp_dataset esp_dataset;
+
+typedef enum esp_format {
+    ESP_FORMAT_AUTO,   /* by content when reading, by the file's ending when writing */
+    ESP_FORMAT_JSONL,  /* JSON Lines */
+    ESP_FORMAT_SVMTK,  /* SVM-light-TK */
+    ESP_FORMAT_KELP,   /* KeLP */
+    ESP_FORMAT_LIBSVM, /* LIBSVM vectors */
+    ESP_FORMAT_PENN,   /* bracketed trees: one per line, or treebank .mrg files */
+    ESP_FORMAT_CONLLU, /* CoNLL-U (reading only) */
+    ESP_FORMAT_SRL     /* trees with predicates (reading only) */
+} esp_format;
+
+typedef enum esp_column_type { ESP_COLUMN_TREE, ESP_COLUMN_SEQUENCE, ESP_COLUMN_VECTOR } esp_column_type;
+
+/* How a data file is read. NULL stands for all zeros. */
+typedef struct esp_read_options {
+    esp_format format;
+    const char *target; /* the field that holds the target; NULL: "y", or the label of formats that have one */
+    bool clean;         /* drop -NONE- traces and function tags from trees */
+    bool skip_bad;      /* skip examples that cannot be read instead of failing */
+} esp_read_options;
+
+/* Reads a data file, plain or compressed by gzip or zstd; "-" is standard input. Files are streamed. */
+ESP_API esp_status esp_dataset_read(const char *path, const esp_read_options *options, const esp_run *run,
+                                    esp_dataset **out, esp_error *err);
+/* The same from memory; `name` stands for the file in messages. The bytes are not kept. */
+ESP_API esp_status esp_dataset_parse(const void *bytes, size_t size, const char *name,
+                                     const esp_read_options *options, const esp_run *run, esp_dataset **out,
+                                     esp_error *err);
+/* Writes to `path` ("-" is standard output); a file appears complete or not at all. A format that cannot
+ * hold a column of the dataset is ESP_ERR_PARAM. */
+ESP_API esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_format format, esp_error *err);
+ESP_API void esp_dataset_free(esp_dataset *data);
+
+/* Format by name ("jsonl", "svmtk", "kelp", "libsvm", "penn", "conllu", "srl"); false if unknown. */
+ESP_API bool esp_format_find(const char *name, esp_format *format);
+ESP_API const char *esp_format_name(esp_format format);
+
+ESP_API size_t esp_dataset_count(const esp_dataset *data);         /* examples */
+ESP_API esp_format esp_dataset_format(const esp_dataset *data);    /* as recognised */
+ESP_API size_t esp_dataset_bad_count(const esp_dataset *data);     /* examples left out by skip_bad */
+ESP_API const char *esp_dataset_first_bad(const esp_dataset *data); /* why the first was left out, or NULL */
+ESP_API size_t esp_dataset_columns(const esp_dataset *data);
+ESP_API const char *esp_dataset_column_name(const esp_dataset *data, size_t column);
+ESP_API esp_column_type esp_dataset_column_type(const esp_dataset *data, size_t column);
+
+/* The target: its field name (NULL if there is none), its text per example, and whether all are numbers. */
+ESP_API const char *esp_dataset_target_name(const esp_dataset *data);
+ESP_API const char *esp_dataset_target(const esp_dataset *data, size_t example);
+ESP_API bool esp_dataset_target_is_number(const esp_dataset *data);
+
+/* What one column holds, for `espalier info`. Counts that do not apply are 0. */
+typedef struct esp_column_summary {
+    size_t items;       /* trees: nodes that are not leaves; sequences: tokens; vectors: stored values */
+    size_t leaves;      /* trees: leaves */
+    size_t distinct;    /* trees: different subtrees; sequences: different tokens; vectors: different features */
+    size_t productions; /* trees: different productions */
+    size_t symbols;     /* trees: different labels */
+    size_t longest;     /* largest tree (nodes without leaves), sequence or vector */
+    size_t deepest;     /* trees: most nodes on a path from the root to a leaf */
+    size_t empty;       /* examples whose value is empty */
+    size_t bytes;       /* memory held */
+} esp_column_summary;
+ESP_API esp_status esp_dataset_summarize(const esp_dataset *data, size_t column, esp_column_summary *out,
+                                         esp_error *err);
+
+/* One value as text: a tree as brackets, a sequence as tokens, a vector as JSON. The caller releases it with
+ * esp_text_free. */
+ESP_API esp_status esp_dataset_text(const esp_dataset *data, size_t column, size_t example, char **out,
+                                    esp_error *err);
+ESP_API void esp_text_free(char *text);
+
+/* Draws `count` labelled trees from a probabilistic grammar file (docs/formats.md): columns tree and words. */
+ESP_API esp_status esp_dataset_sample(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run,
+                                      esp_dataset **out, esp_error *err);
+
+/* ----------------------------------------------------------------- kernels */
+
+/* A kernel expression with its parameters, e.g. "norm(sst(tree, lambda=0.4)) + 0.3*poly(x, degree=3)". */
+typedef struct esp_kernel esp_kernel;
+
+/* An unknown name or a value out of range is ESP_ERR_PARAM; `column` of the error is the place in the text. */
+ESP_API esp_status esp_kernel_parse(const char *expression, esp_kernel **out, esp_error *err);
+/* The expression, in full: parsing it gives the same kernel. */
+ESP_API const char *esp_kernel_text(const esp_kernel *kernel);
+ESP_API void esp_kernel_free(esp_kernel *kernel);
+
+/* The kernels and their parameters, for help texts; NULL past the last. */
+typedef struct esp_parameter_info {
+    const char *name, *help;
+    const char *fallback; /* the default as it would be written; "" if there is none */
+    const char *range;    /* what is allowed, in words */
+} esp_parameter_info;
+ESP_API const char *esp_kernel_name(size_t index, const char **help);
+ESP_API const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter);
+
+/* Writes K(rows[i], cols[j]) to gram[i * count(cols) + j], which the caller owns; `cols` may be NULL or equal
+ * to `rows`, then the matrix is symmetric to the last bit. A value that does not fit a double is
+ * ESP_ERR_RANGE and names the pair. O(matched vertices) per row for tree kernels. */
+ESP_API esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
+                            const esp_run *run, double *gram, esp_error *err);
+/* Writes K(x, x) of every example. */
+ESP_API esp_status esp_gram_diagonal(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
+                                     double *diagonal, esp_error *err);
+
+typedef enum esp_gram_format { ESP_GRAM_TEXT, ESP_GRAM_NPY, ESP_GRAM_LIBSVM } esp_gram_format;
+/* Writes a matrix of row_count x col_count: TAB-separated text, NumPy's .npy, or LIBSVM's precomputed form,
+ * whose labels come from `labels` (may be NULL: all 0). A file appears complete or not at all. */
+ESP_API esp_status esp_gram_write(const double *gram, size_t row_count, size_t col_count, const esp_dataset *labels,
+                                  esp_gram_format format, const char *path, const esp_run *run, esp_error *err);
+
+/* ----------------------------------------------------------------- scorers */
+
+/* A weighted sum of kernel values, f(x) = sum_i c_i K(x_i, x), over examples x_i of one dataset: the form in
+ * which every learner predicts. Sums of tree kernels collapse into the annotated DAG. */
+typedef struct esp_scorer esp_scorer;
+
+/* `examples` must outlive the scorer. */
+ESP_API esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, esp_scorer **out,
+                                  esp_error *err);
+/* c_example += coefficient. */
+ESP_API esp_status esp_scorer_add(esp_scorer *scorer, size_t example, double coefficient, esp_error *err);
+/* Writes f of every example of `data` to `scores`. */
+ESP_API esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, const esp_run *run,
+                                    double *scores, esp_error *err);
+ESP_API void esp_scorer_free(esp_scorer *scorer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* An arena: many small blocks with one lifetime, released together. Blocks never move. */
+#ifndef ESPI_ARENA_H
+#define ESPI_ARENA_H
+
+#include <stddef.h>
+
+typedef struct espi_arena {
+    struct espi_arena_chunk *chunk; /* the newest, where blocks are cut from */
+    size_t used, size;              /* of the newest chunk */
+    size_t total;                   /* bytes held by all chunks */
+} espi_arena;
+
+/* A block of `size` bytes, aligned to `align` (a power of two up to 16), or NULL. A zeroed espi_arena is empty. */
+void *espi_arena_take(espi_arena *arena, size_t size, size_t align);
+void espi_arena_free(espi_arena *arena);
+
+#endif

@@ -1,0 +1,15 @@
+/* Numbers as text, independent of the locale. */
+#ifndef ESPI_NUMBER_H
+#define ESPI_NUMBER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Reads all of text[0..size) as a decimal number. False if it is none, or not finite ("nan", "inf", "1e999"). */
+bool espi_number_parse(const char *text, size_t size, double *value);
+/* Writes %.17g. Returns the length. */
+size_t espi_number_print(double value, char text[32]);
+/* Writes the shortest decimal that reads back as the same number. Returns the length. */
+size_t espi_number_print_short(double value, char text[32]);
+
+#endif

@@ -1,0 +1,22 @@
+/* Threads whose number never changes a result.
+ *
+ * Items 0 .. items-1 are handed out in increasing order to workers; a task writes only what belongs to its item.
+ * If tasks fail, the error of the lowest failing item is returned, whatever the number of threads. The calling
+ * thread is worker 0, and it alone reports progress and asks whether to stop. */
+#ifndef ESPI_PARALLEL_H
+#define ESPI_PARALLEL_H
+
+#include "espalier.h"
+
+typedef esp_status (*espi_task)(void *context, size_t item, int worker, esp_error *err);
+
+/* How many workers espi_parallel will use at most: 1 .. min(threads or cores, items). */
+int espi_worker_count(const esp_run *run, size_t items);
+
+esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,
+                         esp_error *err);
+
+/* Reports progress from the calling thread; ESP_ERR_CANCELLED if the callback asks to stop. */
+esp_status espi_progress(const esp_run *run, const char *stage, double fraction, esp_error *err);
+
+#endif

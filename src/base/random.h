@@ -1,0 +1,18 @@
+/* A seeded generator (xoshiro256**, Blackman & Vigna 2021, seeded by splitmix64): the same numbers everywhere. */
+#ifndef ESPI_RANDOM_H
+#define ESPI_RANDOM_H
+
+#include <stdint.h>
+
+typedef struct espi_random {
+    uint64_t state[4];
+} espi_random;
+
+void espi_random_seed(espi_random *random, uint64_t seed);
+uint64_t espi_random_bits(espi_random *random);
+/* Uniform in [0, 1), 53 bits. */
+double espi_random_unit(espi_random *random);
+/* Uniform in 0 .. bound-1, without bias; bound > 0. */
+uint64_t espi_random_below(espi_random *random, uint64_t bound);
+
+#endif

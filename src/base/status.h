@@ -1,0 +1,30 @@
+/* Status codes with a sentence: how every failure of the library is told. */
+#ifndef ESPI_STATUS_H
+#define ESPI_STATUS_H
+
+#include "espalier.h"
+
+#define ESPI_PRINTF(text, first) __attribute__((format(printf, text, first)))
+
+/* Writes the sentence (with an ellipsis where it does not fit) and returns `status`. */
+esp_status espi_fail(esp_error *err, esp_status status, const char *format, ...) ESPI_PRINTF(3, 4);
+
+/* Fails with ESP_ERR_PARSE at a place: "file:line:column: sentence". */
+esp_status espi_fail_at(esp_error *err, const char *file, size_t line, size_t column, const char *format, ...)
+    ESPI_PRINTF(5, 6);
+
+/* Fails with ESP_ERR_IO: "file: what went wrong" from errno. */
+esp_status espi_fail_errno(esp_error *err, const char *file);
+
+esp_status espi_no_memory(esp_error *err);
+
+/* "12 bytes", "3.4 GB": a size for a sentence. `text` holds the result. */
+const char *espi_size_text(double bytes, char text[32]);
+
+/* A piece of input shown in a sentence: quoted, control and non-UTF-8 bytes escaped, cut when long. */
+const char *espi_quote(const char *bytes, size_t size, char text[96]);
+
+/* The name in names[0..count) nearest to `name`, or NULL if none is near enough to suggest. */
+const char *espi_nearest(const char *name, const char *const *names, size_t count);
+
+#endif
