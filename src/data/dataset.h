@@ -1,0 +1,82 @@
+/* Datasets: named columns of equal length and a target, filled row by row.
+ *
+ * A reader calls espi_row_begin, sets every column of the row once, and calls espi_row_end, which refuses a row
+ * that lacks a column or brings a new one ("ragged"). espi_row_drop forgets a row begun. */
+#ifndef ESPI_DATASET_H
+#define ESPI_DATASET_H
+
+#include "data/forest.h"
+
+typedef struct espi_sequences { /* row r: tokens row[r] .. row[r+1]; token t: factors token[t] .. token[t+1] */
+    espi_symbols symbols;
+    size_t *row, *token;
+    uint32_t *factor;
+    size_t tokens, factors;
+    size_t row_capacity, token_capacity, factor_capacity;
+} espi_sequences;
+
+typedef struct espi_vectors { /* row r: entries row[r] .. row[r+1], features increasing */
+    espi_symbols features;
+    size_t *row;
+    uint32_t *feature;
+    double *value;
+    size_t entries;
+    size_t row_capacity, feature_capacity, value_capacity;
+    bool dense;  /* written as an array; all rows have the same features "0", "1", ... */
+    bool scalar; /* written as one number */
+} espi_vectors;
+
+typedef struct espi_column {
+    char *name;
+    esp_column_type type;
+    size_t rows; /* complete ones, and the one at hand once it is set */
+    espi_forest trees;
+    espi_sequences sequences;
+    espi_vectors vectors;
+} espi_column;
+
+struct esp_dataset {
+    esp_format format;
+    size_t rows;
+    espi_column *column;
+    size_t columns, column_capacity;
+    char *target_name; /* NULL: no target */
+    espi_symbols target_texts;
+    uint32_t *target; /* symbol per row */
+    size_t target_rows, target_capacity;
+    size_t target_numbers; /* rows whose target came as a number */
+    bool row_target_number; /* of the row at hand */
+    size_t bad_rows;
+    char *first_bad;
+};
+
+esp_dataset *espi_dataset_new(esp_format format); /* NULL: memory is out */
+
+/* The column of this name and type for the row at hand, made if this is the first row. Refuses (ESP_ERR_PARSE
+ * with a clause, no place) a column that is new in a later row, of another type, or already set in this row.
+ * NAME need not be NUL-terminated. */
+esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp_column_type type,
+                           espi_column **out, esp_error *err);
+/* Whether there is a column of this name, and which. */
+bool espi_find_column(const esp_dataset *data, const char *name, size_t size, size_t *index);
+
+/* Setting a value: each returns ESP_OK or fails with a clause without a place. */
+esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err);
+/* Splits text at blanks into tokens and tokens at '|' into factors (docs/formats.md). A backslash before a
+ * blank, '|', '(' or a backslash makes it an ordinary byte; a token of nothing but '|' is one factor. */
+esp_status espi_set_sequence(espi_column *column, const char *text, size_t size, esp_error *err);
+/* One token at a time, as one factor, whatever it contains; finished by espi_end_sequence. */
+esp_status espi_add_token(espi_column *column, const char *text, size_t size, esp_error *err);
+esp_status espi_end_sequence(espi_column *column, esp_error *err);
+/* One feature at a time; finished by espi_end_vector, which sorts and refuses a feature given twice. */
+esp_status espi_add_feature(espi_column *column, const char *name, size_t size, double value, esp_error *err);
+esp_status espi_end_vector(espi_column *column, esp_error *err);
+/* The target of the row. `number`: the text is a number (in JSON: it was not given as a string). */
+esp_status espi_set_target(esp_dataset *data, const char *name, const char *text, size_t size, bool number,
+                           esp_error *err);
+
+void espi_row_begin(esp_dataset *data);
+esp_status espi_row_end(esp_dataset *data, esp_error *err);
+void espi_row_drop(esp_dataset *data);
+
+#endif

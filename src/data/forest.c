@@ -1,0 +1,236 @@
+#include "data/forest.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+enum { FIRST_SLOTS = 256 };
+
+static uint32_t mix(uint32_t label, const uint32_t *item, size_t count)
+{
+    uint64_t h = label + UINT64_C(0x9E3779B97F4A7C15);
+    for (size_t i = 0; i < count; i++) {
+        h = (h ^ item[i]) * UINT64_C(0x9FB21C651E98DF25);
+        h ^= h >> 32;
+    }
+    return (uint32_t)((h * UINT64_C(0x9E3779B97F4A7C15)) >> 32);
+}
+
+/* A table of `slots` free slots into which the entries that hash_of names are put again. */
+static bool rehash(uint32_t **slot, size_t *mask, size_t count, const void *entry, size_t entry_size,
+                   size_t hash_offset)
+{
+    const size_t slots = *mask == 0 ? FIRST_SLOTS : (*mask + 1) * 2;
+    uint32_t *fresh = espi_alloc(slots, sizeof *fresh);
+    if (fresh == NULL) return false;
+    memset(fresh, 0xFF, slots * sizeof *fresh);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t hash;
+        memcpy(&hash, (const char *)entry + i * entry_size + hash_offset, sizeof hash);
+        size_t at = hash & (slots - 1);
+        while (fresh[at] != ESPI_NO_NODE) at = (at + 1) & (slots - 1);
+        fresh[at] = (uint32_t)i;
+    }
+    espi_free(*slot);
+    *slot = fresh;
+    *mask = slots - 1;
+    return true;
+}
+
+/* The slot that holds the production, or the free one where it belongs. */
+static size_t probe_production(const espi_forest *f, uint32_t label, const uint32_t *child_label, size_t arity,
+                               uint32_t hash)
+{
+    for (size_t at = hash & f->production_mask;; at = (at + 1) & f->production_mask) {
+        const uint32_t id = f->production_slot[at];
+        if (id == ESPI_NO_NODE) return at;
+        const espi_production *p = &f->production[id];
+        if (p->hash == hash && p->label == label && p->arity == arity &&
+            memcmp(f->child_label + p->children, child_label, arity * sizeof *child_label) == 0)
+            return at;
+    }
+}
+
+uint32_t espi_forest_find_production(const espi_forest *f, uint32_t label, const uint32_t *child_label,
+                                     size_t arity)
+{
+    if (f->production_mask == 0) return ESPI_NO_NODE;
+    return f->production_slot[probe_production(f, label, child_label, arity, mix(label, child_label, arity))];
+}
+
+static uint32_t label_of(const espi_forest *f, espi_ref node)
+{
+    if (espi_is_leaf(node)) return espi_leaf_symbol(node) * 2;
+    return espi_production_of(f, node)->label * 2 + 1;
+}
+
+/* The production of a node; its child labels are laid out at the end of the pool and stay there if it is new. */
+static uint32_t production_of(espi_forest *f, uint32_t label, const espi_ref *child, size_t arity)
+{
+    if (!espi_reserve(&f->child_label, &f->child_label_capacity, f->child_labels + arity, sizeof *f->child_label))
+        return ESPI_NO_NODE;
+    uint32_t *labels = f->child_label + f->child_labels, inner = 0;
+    for (size_t i = 0; i < arity; i++) {
+        labels[i] = label_of(f, child[i]);
+        inner += labels[i] & 1;
+    }
+    if (f->productions * 2 >= f->production_mask &&
+        !rehash(&f->production_slot, &f->production_mask, f->productions, f->production, sizeof *f->production,
+                offsetof(espi_production, hash)))
+        return ESPI_NO_NODE;
+    const uint32_t hash = mix(label, labels, arity);
+    const size_t at = probe_production(f, label, labels, arity, hash);
+    if (f->production_slot[at] != ESPI_NO_NODE) return f->production_slot[at];
+    if (!espi_reserve(&f->production, &f->production_capacity, f->productions + 1, sizeof *f->production))
+        return ESPI_NO_NODE;
+    f->production[f->productions] = (espi_production){.children = f->child_labels,
+                                                      .label = label,
+                                                      .arity = (uint32_t)arity,
+                                                      .inner = inner,
+                                                      .hash = hash};
+    f->child_labels += arity;
+    return f->production_slot[at] = (uint32_t)f->productions++;
+}
+
+static size_t probe_vertex(const espi_forest *f, uint32_t label, const espi_ref *child, size_t arity, uint32_t hash)
+{
+    for (size_t at = hash & f->vertex_mask;; at = (at + 1) & f->vertex_mask) {
+        const uint32_t id = f->vertex_slot[at];
+        if (id == ESPI_NO_NODE) return at;
+        const espi_vertex *v = &f->vertex[id];
+        if (v->hash != hash) continue;
+        const espi_production *p = &f->production[v->production];
+        if (p->label == label && p->arity == arity &&
+            memcmp(f->child + v->children, child, arity * sizeof *child) == 0)
+            return at;
+    }
+}
+
+espi_ref espi_forest_node(espi_forest *f, uint32_t label, const espi_ref *child, size_t arity)
+{
+    if (arity >= ESPI_LEAF) return ESPI_NO_NODE;
+    if (f->vertices * 2 >= f->vertex_mask &&
+        !rehash(&f->vertex_slot, &f->vertex_mask, f->vertices, f->vertex, sizeof *f->vertex,
+                offsetof(espi_vertex, hash)))
+        return ESPI_NO_NODE;
+    const uint32_t hash = mix(label, child, arity);
+    const size_t at = probe_vertex(f, label, child, arity, hash);
+    if (f->vertex_slot[at] != ESPI_NO_NODE) return f->vertex_slot[at];
+    if (f->vertices >= ESPI_NO_SYMBOL ||
+        !espi_reserve(&f->child, &f->child_capacity, f->children + arity, sizeof *f->child) ||
+        !espi_reserve(&f->vertex, &f->vertex_capacity, f->vertices + 1, sizeof *f->vertex))
+        return ESPI_NO_NODE;
+    const uint32_t production = production_of(f, label, child, arity);
+    if (production == ESPI_NO_NODE) return ESPI_NO_NODE;
+    memcpy(f->child + f->children, child, arity * sizeof *child);
+    f->vertex[f->vertices] = (espi_vertex){.children = f->children,
+                                           .production = production,
+                                           .rank = f->production[production].count++,
+                                           .hash = hash};
+    f->children += arity;
+    return f->vertex_slot[at] = (uint32_t)f->vertices++;
+}
+
+bool espi_forest_add_root(espi_forest *f, espi_ref root)
+{
+    if (!espi_reserve(&f->root, &f->root_capacity, f->roots + 1, sizeof *f->root)) return false;
+    f->root[f->roots++] = root;
+    return true;
+}
+
+uint32_t *espi_forest_map_productions(const espi_forest *from, const espi_forest *to)
+{
+    uint32_t *symbol = espi_symbols_map(&from->symbols, &to->symbols);
+    uint32_t *map = espi_alloc(from->productions, sizeof *map), *labels = NULL;
+    size_t capacity = 0;
+    bool failed = symbol == NULL || map == NULL;
+    for (size_t i = 0; i < from->productions && !failed; i++) {
+        const espi_production *p = &from->production[i];
+        map[i] = ESPI_NO_NODE;
+        failed = !espi_reserve(&labels, &capacity, p->arity, sizeof *labels);
+        bool known = !failed && symbol[p->label] != ESPI_NO_SYMBOL;
+        for (size_t k = 0; k < p->arity && known; k++) {
+            const uint32_t label = from->child_label[p->children + k], mapped = symbol[label / 2];
+            known = mapped != ESPI_NO_SYMBOL;
+            labels[k] = mapped * 2 + (label & 1);
+        }
+        if (known) map[i] = espi_forest_find_production(to, symbol[p->label], labels, p->arity);
+    }
+    espi_free(labels);
+    espi_free(symbol);
+    if (!failed) return map;
+    espi_free(map);
+    return NULL;
+}
+
+size_t espi_forest_bytes(const espi_forest *f)
+{
+    return espi_symbols_bytes(&f->symbols) + f->vertex_capacity * sizeof *f->vertex +
+           f->child_capacity * sizeof *f->child + f->production_capacity * sizeof *f->production +
+           f->child_label_capacity * sizeof *f->child_label + (f->vertex_mask + 1) * sizeof *f->vertex_slot +
+           (f->production_mask + 1) * sizeof *f->production_slot + f->root_capacity * sizeof *f->root;
+}
+
+void espi_forest_free(espi_forest *f)
+{
+    espi_symbols_free(&f->symbols);
+    espi_free(f->vertex);
+    espi_free(f->child);
+    espi_free(f->production);
+    espi_free(f->child_label);
+    espi_free(f->vertex_slot);
+    espi_free(f->production_slot);
+    espi_free(f->root);
+    *f = (espi_forest){0};
+}
+
+static bool push(espi_walk *walk, espi_ref vertex)
+{
+    if (!espi_reserve(&walk->frame, &walk->capacity, walk->depth + 1, sizeof *walk->frame)) return false;
+    walk->frame[walk->depth].vertex = vertex;
+    walk->frame[walk->depth++].next = 0;
+    return true;
+}
+
+bool espi_walk_start(espi_walk *walk, const espi_forest *forest, espi_ref root)
+{
+    walk->forest = forest;
+    walk->depth = 0;
+    return espi_is_leaf(root) || push(walk, root);
+}
+
+/* Steps over subtrees whose number in `seen` is set; NULL: over none. */
+static espi_ref next(espi_walk *walk, const uint32_t *seen, bool *failed)
+{
+    const espi_forest *f = walk->forest;
+    while (walk->depth > 0) {
+        struct espi_walk_frame *top = &walk->frame[walk->depth - 1];
+        const espi_vertex *v = &f->vertex[top->vertex];
+        const espi_production *p = &f->production[v->production];
+        espi_ref child = ESPI_NO_NODE;
+        while (top->next < p->arity && child == ESPI_NO_NODE) {
+            child = f->child[v->children + top->next++];
+            if (espi_is_leaf(child) || (seen != NULL && seen[child] != ESPI_NO_NODE)) child = ESPI_NO_NODE;
+        }
+        if (child == ESPI_NO_NODE) {
+            walk->depth--;
+            return top->vertex;
+        }
+        if (espi_production_of(f, child)->inner == 0) return child; /* nothing below it to walk */
+        if (!push(walk, child)) {
+            *failed = true;
+            return ESPI_NO_NODE;
+        }
+    }
+    return ESPI_NO_NODE;
+}
+
+espi_ref espi_walk_next(espi_walk *walk, bool *failed) { return next(walk, NULL, failed); }
+
+espi_ref espi_walk_next_new(espi_walk *walk, const uint32_t *seen, bool *failed) { return next(walk, seen, failed); }
+
+void espi_walk_free(espi_walk *walk)
+{
+    espi_free(walk->frame);
+    *walk = (espi_walk){0};
+}

@@ -1,0 +1,107 @@
+/* JSON Lines; see read_jsonl.c. Only what JSON requires is escaped, so bytes that are no UTF-8 stay as they are. */
+#include "base/number.h"
+#include "base/status.h"
+#include "data/reader.h"
+#include "data/writer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void espi_text_json(espi_text *t, const char *bytes, size_t size)
+{
+    static const char letter[0x20] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
+    size_t done = 0;
+    if (size == 0) return;
+    for (size_t i = 0; i < size; i++) {
+        const unsigned char c = (unsigned char)bytes[i];
+        if (c >= 0x20 && c != '"' && c != '\\') continue;
+        char escape[8] = {'\\', (char)(c >= 0x20 ? c : (unsigned char)letter[c])};
+        if (escape[1] == '\0') snprintf(escape, sizeof escape, "\\u%04X", c);
+        espi_text_add(t, bytes + done, i - done);
+        espi_text_string(t, escape);
+        done = i + 1;
+    }
+    espi_text_add(t, bytes + done, size - done);
+}
+
+static void add_name(espi_text *t, const char *name, size_t size)
+{
+    espi_text_add(t, "\"", 1);
+    espi_text_json(t, name, size);
+    espi_text_add(t, "\": ", 3);
+}
+
+void espi_text_vector(espi_text *t, const espi_vectors *v, size_t row)
+{
+    const size_t first = v->row[row], end = v->row[row + 1];
+    if (!v->scalar) espi_text_add(t, v->dense ? "[" : "{", 1);
+    for (size_t i = first; i < end; i++) {
+        const espi_symbol *name = &v->features.symbol[v->feature[i]];
+        if (i > first) espi_text_add(t, ", ", 2);
+        if (!v->dense && !v->scalar) add_name(t, name->text, name->size);
+        espi_text_number(t, v->value[i]);
+    }
+    if (!v->scalar) espi_text_add(t, v->dense ? "]" : "}", 1);
+}
+
+static void add_target(espi_text *t, const esp_dataset *data, size_t row, bool number)
+{
+    const espi_symbol *s = &data->target_texts.symbol[data->target[row]];
+    double value = 0.0;
+    add_name(t, data->target_name, strlen(data->target_name));
+    if (number && espi_is_json_number(s->text, s->size)) {
+        espi_text_add(t, s->text, s->size);
+    } else if (number && espi_number_parse(s->text, s->size, &value)) { /* "007" and ".5" are none of JSON's */
+        espi_text_number(t, value);
+    } else {
+        espi_text_add(t, "\"", 1);
+        espi_text_json(t, s->text, s->size);
+        espi_text_add(t, "\"", 1);
+    }
+}
+
+/* A tree or sequence as a string; `part` is workspace. */
+static bool add_string(espi_text *t, espi_text *part, const espi_column *c, size_t row, espi_output *output)
+{
+    bool more = false;
+    espi_text_add(t, "\"", 1);
+    part->size = 0;
+    if (c->type == ESP_COLUMN_SEQUENCE) espi_text_sequence(part, &c->sequences, row);
+    else if (c->trees.root[row] == ESPI_NO_NODE) espi_text_add(part, "()", 2); /* an empty string would be a sequence */
+    else {
+        espi_text_tree_start(part, &c->trees, c->trees.root[row], false);
+        more = espi_text_tree_more(part);
+    }
+    for (;;) {
+        espi_text_json(t, part->bytes, part->size);
+        if (!more || !espi_text_flush(t, output, false)) break;
+        part->size = 0;
+        more = espi_text_tree_more(part);
+    }
+    espi_text_add(t, "\"", 1);
+    return !part->failed;
+}
+
+esp_status espi_write_jsonl(const esp_dataset *data, espi_output *output, esp_error *err)
+{
+    espi_text text = {0}, part = {0};
+    const bool number = esp_dataset_target_is_number(data);
+    bool ok = true;
+    for (size_t row = 0; row < data->rows && ok; row++) {
+        espi_text_add(&text, "{", 1);
+        if (data->target_name != NULL) add_target(&text, data, row, number);
+        for (size_t i = 0; i < data->columns && ok; i++) {
+            const espi_column *c = &data->column[i];
+            if (i > 0 || data->target_name != NULL) espi_text_add(&text, ", ", 2);
+            add_name(&text, c->name, strlen(c->name));
+            if (c->type == ESP_COLUMN_VECTOR) espi_text_vector(&text, &c->vectors, row);
+            else ok = add_string(&text, &part, c, row, output);
+        }
+        espi_text_add(&text, "}\n", 2);
+        ok = ok && espi_text_flush(&text, output, false);
+    }
+    ok = ok && espi_text_flush(&text, output, true);
+    espi_text_free(&text);
+    espi_text_free(&part);
+    return ok ? ESP_OK : espi_no_memory(err);
+}

@@ -1,0 +1,36 @@
+/* Penn trees: one per line. */
+#include "base/status.h"
+#include "data/writer.h"
+
+static esp_status check(const esp_dataset *data, esp_error *err)
+{
+    const char *only = "the format penn holds one column of trees and nothing else";
+    if (data->target_name != NULL) return espi_fail(err, ESP_ERR_PARAM, "%s; it has no place for the target", only);
+    if (data->columns == 0) return espi_fail(err, ESP_ERR_PARAM, "%s; the dataset has no columns", only);
+    for (size_t i = 0; i < data->columns; i++) {
+        const espi_column *c = &data->column[i];
+        if (c->type == ESP_COLUMN_SEQUENCE) return espi_refuse(c, ESP_FORMAT_PENN, "holds sequences", err);
+        if (c->type == ESP_COLUMN_VECTOR) return espi_refuse(c, ESP_FORMAT_PENN, "holds vectors", err);
+        if (i > 0) return espi_refuse(c, ESP_FORMAT_PENN, "is a second tree", err);
+    }
+    return ESP_OK;
+}
+
+esp_status espi_write_penn(const esp_dataset *data, espi_output *output, esp_error *err)
+{
+    espi_text text = {0};
+    const esp_status status = check(data, err);
+    if (status != ESP_OK) return status;
+    const espi_forest *f = &data->column[0].trees;
+    bool ok = true;
+    for (size_t row = 0; row < data->rows && ok; row++) {
+        if (f->root[row] == ESPI_NO_NODE) espi_text_add(&text, "()", 2);
+        espi_text_tree_start(&text, f, f->root[row], false);
+        while (ok && espi_text_tree_more(&text)) ok = espi_text_flush(&text, output, false);
+        espi_text_add(&text, "\n", 1);
+        ok = ok && espi_text_flush(&text, output, false);
+    }
+    ok = ok && espi_text_flush(&text, output, true);
+    espi_text_free(&text);
+    return ok ? ESP_OK : espi_no_memory(err);
+}

@@ -1,0 +1,253 @@
+/* Writing datasets: the choice of the format, and values as text. */
+#include "data/writer.h"
+
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/status.h"
+
+#include <string.h>
+
+enum { PART = 1 << 14 /* bytes of a tree that are printed at once */, LARGE = 1 << 15 };
+
+/* ------------------------------------------------------------------- text */
+
+void espi_text_add(espi_text *t, const char *bytes, size_t size)
+{
+    if (!espi_reserve(&t->bytes, &t->capacity, t->size + size, 1)) t->failed = true;
+    if (t->failed || size == 0) return;
+    memcpy(t->bytes + t->size, bytes, size);
+    t->size += size;
+}
+
+void espi_text_string(espi_text *t, const char *string) { espi_text_add(t, string, strlen(string)); }
+
+void espi_text_free(espi_text *t)
+{
+    espi_walk_free(&t->walk);
+    espi_free(t->bytes);
+    *t = (espi_text){0};
+}
+
+bool espi_text_flush(espi_text *t, espi_output *output, bool all)
+{
+    if (t->failed) return false;
+    if (t->size < LARGE && !all) return true;
+    espi_output_write(output, t->bytes, t->size);
+    t->size = 0;
+    return true;
+}
+
+void espi_text_number(espi_text *t, double value)
+{
+    char digits[32];
+    espi_text_add(t, digits, espi_number_print_short(value, digits));
+}
+
+/* Adds bytes[0..size) with a backslash before each byte that is `special`, and before a backslash where a reader
+ * would take it for an escape: before a special byte or `also`, or at the end. */
+static void add_escaped(espi_text *t, const char *bytes, size_t size, const bool special[256], char also)
+{
+    size_t done = 0;
+    if (size == 0) return;
+    for (size_t i = 0; i < size; i++) {
+        bool escape = special[(unsigned char)bytes[i]];
+        if (bytes[i] == '\\')
+            escape =
+                i + 1 == size || bytes[i + 1] == '\\' || bytes[i + 1] == also || special[(unsigned char)bytes[i + 1]];
+        if (!escape) continue;
+        espi_text_add(t, bytes + done, i - done);
+        espi_text_add(t, "\\", 1);
+        done = i;
+    }
+    espi_text_add(t, bytes + done, size - done);
+}
+
+void espi_text_label(espi_text *t, const espi_symbol *label)
+{
+    static const bool special[256] = {['('] = true,  [')'] = true,  [' '] = true,  ['\t'] = true,
+                                      ['\n'] = true, ['\r'] = true, ['\v'] = true, ['\f'] = true};
+    add_escaped(t, label->text, label->size, special, '(');
+}
+
+void espi_text_sequence(espi_text *t, const espi_sequences *s, size_t row)
+{
+    static const bool special[256] = {
+        ['|'] = true, [' '] = true, ['\t'] = true, ['\n'] = true, ['\r'] = true, ['\v'] = true, ['\f'] = true};
+    for (size_t k = s->row[row]; k < s->row[row + 1]; k++) {
+        if (k > s->row[row]) espi_text_add(t, " ", 1);
+        for (size_t f = s->token[k]; f < s->token[k + 1]; f++) {
+            const espi_symbol *factor = &s->symbols.symbol[s->factor[f]];
+            if (f > s->token[k]) espi_text_add(t, "|", 1);
+            /* The very first byte of a column decides whether it is read as trees. */
+            else if (k == 0 && factor->text[0] == '(') espi_text_add(t, "\\", 1);
+            add_escaped(t, factor->text, factor->size, special, '(');
+        }
+    }
+}
+
+/* ------------------------------------------------------------------ trees */
+
+static void open_node(espi_text *t, espi_ref vertex)
+{
+    const espi_forest *f = t->walk.forest;
+    if (!espi_reserve(&t->walk.frame, &t->walk.capacity, t->walk.depth + 1, sizeof *t->walk.frame)) t->failed = true;
+    if (t->failed) return;
+    t->walk.frame[t->walk.depth].vertex = vertex;
+    t->walk.frame[t->walk.depth++].next = 0;
+    espi_text_add(t, "(", 1);
+    espi_text_label(t, &f->symbols.symbol[espi_production_of(f, vertex)->label]);
+}
+
+static void add_leaf(espi_text *t, espi_ref leaf, bool brackets)
+{
+    espi_text_add(t, brackets ? "(" : " ", 1);
+    espi_text_label(t, &t->walk.forest->symbols.symbol[espi_leaf_symbol(leaf)]);
+    if (brackets) espi_text_add(t, ")", 1);
+}
+
+void espi_text_tree_start(espi_text *t, const espi_forest *forest, espi_ref root, bool bracket_leaves)
+{
+    t->walk.forest = forest;
+    t->walk.depth = 0;
+    t->root = root;
+    t->bracket_leaves = bracket_leaves;
+}
+
+bool espi_text_tree_more(espi_text *t)
+{
+    const espi_forest *f = t->walk.forest;
+    const size_t enough = t->size + PART;
+    if (t->root != ESPI_NO_NODE && espi_is_leaf(t->root)) add_leaf(t, t->root, true);
+    else if (t->root != ESPI_NO_NODE) open_node(t, t->root);
+    t->root = ESPI_NO_NODE;
+    while (t->walk.depth > 0 && t->size < enough && !t->failed) {
+        struct espi_walk_frame *top = &t->walk.frame[t->walk.depth - 1];
+        const espi_vertex *v = &f->vertex[top->vertex];
+        if (top->next == f->production[v->production].arity) {
+            espi_text_add(t, ")", 1);
+            t->walk.depth--;
+            continue;
+        }
+        const espi_ref child = f->child[v->children + top->next++];
+        if (espi_is_leaf(child)) {
+            add_leaf(t, child, t->bracket_leaves);
+        } else {
+            if (!t->bracket_leaves) espi_text_add(t, " ", 1);
+            open_node(t, child);
+        }
+    }
+    return t->walk.depth > 0 && !t->failed;
+}
+
+void espi_text_tree(espi_text *t, const espi_forest *forest, espi_ref root)
+{
+    espi_text_tree_start(t, forest, root, false);
+    while (espi_text_tree_more(t)) continue;
+}
+
+/* ----------------------------------------------------------------- checks */
+
+esp_status espi_refuse(const espi_column *column, esp_format format, const char *reason, esp_error *err)
+{
+    char quoted[96];
+    return espi_fail(err, ESP_ERR_PARAM, "column %s %s, which the format %s cannot hold",
+                     espi_quote(column->name, strlen(column->name), quoted), reason, esp_format_name(format));
+}
+
+static esp_status check_text(const espi_symbol *s, esp_format format, const char *what, const char *forbidden,
+                             const char *forbidden_first, esp_error *err)
+{
+    char quoted[96];
+    if (s->size > 0 && strpbrk(s->text, forbidden) == NULL && strchr(forbidden_first, s->text[0]) == NULL)
+        return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "the %s %s cannot be written in the format %s", what,
+                     espi_quote(s->text, s->size, quoted), esp_format_name(format));
+}
+
+esp_status espi_check_symbols(const espi_symbols *symbols, esp_format format, const char *what, const char *forbidden,
+                              const char *forbidden_first, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    for (size_t i = 0; i < symbols->count && status == ESP_OK; i++)
+        status = check_text(&symbols->symbol[i], format, what, forbidden, forbidden_first, err);
+    return status;
+}
+
+esp_status espi_check_targets(const esp_dataset *data, esp_format format, const char *forbidden,
+                              const char *forbidden_first, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    for (size_t i = 0; data->target_name != NULL && i < data->rows && status == ESP_OK; i++)
+        status =
+            check_text(&data->target_texts.symbol[data->target[i]], format, "target", forbidden, forbidden_first, err);
+    return status;
+}
+
+/* ---------------------------------------------------------------- writing */
+
+static bool ends_with(const char *path, const char *ending)
+{
+    const size_t size = strlen(path), n = strlen(ending);
+    return size >= n && strcmp(path + size - n, ending) == 0;
+}
+
+static esp_format format_of(const char *path)
+{
+    static const struct {
+        const char *ending;
+        esp_format format;
+    } endings[] = {
+        {".klp", ESP_FORMAT_KELP},   {".kelp", ESP_FORMAT_KELP},     {".svmtk", ESP_FORMAT_SVMTK},
+        {".tk", ESP_FORMAT_SVMTK},   {".libsvm", ESP_FORMAT_LIBSVM}, {".svm", ESP_FORMAT_LIBSVM},
+        {".mrg", ESP_FORMAT_PENN},   {".ptb", ESP_FORMAT_PENN},      {".penn", ESP_FORMAT_PENN},
+        {".trees", ESP_FORMAT_PENN},
+    };
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ends_with(path, endings[i].ending)) return endings[i].format;
+    return ESP_FORMAT_JSONL;
+}
+
+esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_format format, esp_error *err)
+{
+    static esp_status (*const writers[])(const esp_dataset *, espi_output *, esp_error *) = {
+        [ESP_FORMAT_JSONL] = espi_write_jsonl, [ESP_FORMAT_SVMTK] = espi_write_svmtk,
+        [ESP_FORMAT_KELP] = espi_write_kelp,   [ESP_FORMAT_LIBSVM] = espi_write_libsvm,
+        [ESP_FORMAT_PENN] = espi_write_penn,
+    };
+    const char *name = esp_format_name(format);
+    if (name == NULL) return espi_fail(err, ESP_ERR_PARAM, "unknown data format number %d", (int)format);
+    if (ends_with(path, ".gz") || ends_with(path, ".zst"))
+        return espi_fail(err, ESP_ERR_PARAM, "%s: compressed files are read, not written; write to - and pipe it",
+                         path);
+    if (format == ESP_FORMAT_AUTO) format = format_of(path);
+    if ((size_t)format >= sizeof writers / sizeof *writers)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "the format %s is for reading only; jsonl, svmtk, kelp, libsvm and penn are written", name);
+    espi_output *output;
+    esp_status status = espi_output_open(path, &output, err);
+    if (status != ESP_OK) return status;
+    status = writers[format](data, output, err);
+    if (status == ESP_OK) return espi_output_commit(output, err);
+    espi_output_discard(output);
+    return status;
+}
+
+esp_status esp_dataset_text(const esp_dataset *data, size_t column, size_t example, char **out, esp_error *err)
+{
+    *out = NULL;
+    if (column >= data->columns || example >= data->rows)
+        return espi_fail(err, ESP_ERR_PARAM, "column %zu, example %zu: the dataset has %zu columns and %zu examples",
+                         column, example, data->columns, data->rows);
+    const espi_column *c = &data->column[column];
+    espi_text text = {0};
+    if (c->type == ESP_COLUMN_TREE) espi_text_tree(&text, &c->trees, c->trees.root[example]);
+    else if (c->type == ESP_COLUMN_SEQUENCE) espi_text_sequence(&text, &c->sequences, example);
+    else espi_text_vector(&text, &c->vectors, example);
+    espi_text_add(&text, "", 1);
+    if (!text.failed) *out = text.bytes;
+    if (!text.failed) text.bytes = NULL;
+    espi_text_free(&text);
+    return *out != NULL ? ESP_OK : espi_no_memory(err);
+}
+
+void esp_text_free(char *text) { espi_free(text); }
