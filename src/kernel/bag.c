@@ -1,0 +1,225 @@
+#include "kernel/bag.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    uint32_t feature;
+    double value;
+} entry;
+
+#define STRANGER UINT32_C(0x80000000)
+
+typedef struct builder {
+    espi_bag *bag;
+    espi_symbols *names;
+    bool grow;
+    espi_symbols strangers; /* features that are not among the names, numbered from STRANGER on */
+    entry *entry; /* of the row at hand */
+    size_t entries, capacity;
+    char *lower;
+    size_t lower_capacity;
+    espi_walk walk;
+} builder;
+
+void espi_bag_free(espi_bag *bag)
+{
+    espi_free(bag->row);
+    espi_free(bag->feature);
+    espi_free(bag->value);
+    espi_free(bag->square);
+    espi_free(bag->other);
+    *bag = (espi_bag){0};
+}
+
+/* Adds to the row. False if memory is out. */
+static bool add(builder *b, const char *text, size_t size, double value)
+{
+    uint32_t feature = b->grow ? espi_symbols_add(b->names, text, size) : espi_symbols_find(b->names, text, size);
+    if (feature == ESPI_NO_SYMBOL && !b->grow) {
+        feature = espi_symbols_add(&b->strangers, text, size);
+        if (feature != ESPI_NO_SYMBOL) feature |= STRANGER;
+    }
+    if (feature == ESPI_NO_SYMBOL ||
+        !espi_reserve(&b->entry, &b->capacity, b->entries + 1, sizeof *b->entry))
+        return false;
+    b->entry[b->entries++] = (entry){.feature = feature, .value = value};
+    return true;
+}
+
+static int by_feature(const void *x, const void *y)
+{
+    const entry *a = x, *b = y;
+    return (a->feature > b->feature) - (a->feature < b->feature);
+}
+
+/* Sorts the row, adds up equal features and appends it to the bag. */
+static bool end_row(builder *b)
+{
+    espi_bag *bag = b->bag;
+    size_t at = bag->row[bag->rows];
+    if (!espi_reserve(&bag->feature, &bag->capacity[0], at + b->entries, sizeof *bag->feature) ||
+        !espi_reserve(&bag->value, &bag->capacity[1], at + b->entries, sizeof *bag->value))
+        return false;
+    qsort(b->entry, b->entries, sizeof *b->entry, by_feature);
+    double known = 0.0, other = 0.0;
+    for (size_t i = 0; i < b->entries;) {
+        const uint32_t feature = b->entry[i].feature;
+        double value = b->entry[i++].value;
+        while (i < b->entries && b->entry[i].feature == feature) value += b->entry[i++].value;
+        if (feature >= STRANGER) {
+            other += value * value;
+            continue;
+        }
+        known += value * value;
+        bag->feature[at] = feature;
+        bag->value[at++] = value;
+    }
+    bag->square[bag->rows] = known + other;
+    bag->other[bag->rows++] = other;
+    bag->row[bag->rows] = at;
+    b->entries = 0;
+    return true;
+}
+
+/* Lower case for ASCII and for the two-byte letters of Latin, Greek and Cyrillic; other bytes stay. */
+static void lower_case(char *text, size_t size)
+{
+    unsigned char *s = (unsigned char *)text;
+    for (size_t i = 0; i < size; i++) {
+        if (s[i] >= 'A' && s[i] <= 'Z') s[i] = (unsigned char)(s[i] + 32);
+        if (i + 1 >= size || (s[i] & 0xE0) != 0xC0 || (s[i + 1] & 0xC0) != 0x80) continue;
+        unsigned c = (s[i] & 0x1Fu) << 6 | (s[i + 1] & 0x3Fu);
+        if ((c >= 0xC0 && c <= 0xDE && c != 0xD7) || (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F)) c += 32;
+        else if (c >= 0x400 && c <= 0x40F) c += 80;
+        else if ((c >= 0x100 && c <= 0x137) || (c >= 0x14A && c <= 0x177)) c |= 1;
+        else if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) c += c & 1;
+        s[i] = (unsigned char)(0xC0 | c >> 6);
+        s[++i] = (unsigned char)(0x80 | (c & 0x3F));
+    }
+}
+
+static bool add_words(builder *b, const espi_sequences *s, size_t row)
+{
+    for (size_t t = s->row[row]; t < s->row[row + 1]; t++) {
+        const espi_symbol *word = &s->symbols.symbol[s->factor[s->token[t]]];
+        if (!espi_reserve(&b->lower, &b->lower_capacity, word->size, 1)) return false;
+        memcpy(b->lower, word->text, word->size);
+        lower_case(b->lower, word->size);
+        if (!add(b, b->lower, word->size, 1.0)) return false;
+    }
+    return true;
+}
+
+static bool add_leaf(builder *b, const espi_forest *f, espi_ref leaf)
+{
+    const espi_symbol *s = &f->symbols.symbol[espi_leaf_symbol(leaf)];
+    return add(b, s->text, s->size, 1.0);
+}
+
+static bool add_leaves(builder *b, const espi_forest *f, espi_ref root)
+{
+    if (root == ESPI_NO_NODE) return true;
+    if (espi_is_leaf(root)) return add_leaf(b, f, root);
+    bool failed = !espi_walk_start(&b->walk, f, root);
+    espi_ref vertex;
+    while (!failed && (vertex = espi_walk_next(&b->walk, &failed)) != ESPI_NO_NODE) {
+        const espi_ref *child = f->child + f->vertex[vertex].children;
+        for (size_t k = 0; !failed && k < espi_production_of(f, vertex)->arity; k++)
+            failed = espi_is_leaf(child[k]) && !add_leaf(b, f, child[k]);
+    }
+    return !failed;
+}
+
+static bool add_vector(builder *b, const espi_vectors *v, size_t row)
+{
+    for (size_t i = v->row[row]; i < v->row[row + 1]; i++) {
+        const espi_symbol *s = &v->features.symbol[v->feature[i]];
+        if (!add(b, s->text, s->size, v->value[i])) return false;
+    }
+    return true;
+}
+
+bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names, bool grow)
+{
+    builder b = {.bag = bag, .names = names, .grow = grow};
+    *bag = (espi_bag){0};
+    bag->row = espi_alloc(column->rows + 1, sizeof *bag->row);
+    bag->square = espi_alloc(column->rows, sizeof *bag->square);
+    bag->other = espi_alloc(column->rows, sizeof *bag->other);
+    bool ok = bag->row != NULL && bag->square != NULL && bag->other != NULL;
+    if (ok) bag->row[0] = 0;
+    for (size_t i = 0; ok && i < column->rows; i++) {
+        ok = column->type == ESP_COLUMN_VECTOR     ? add_vector(&b, &column->vectors, i)
+             : column->type == ESP_COLUMN_SEQUENCE ? add_words(&b, &column->sequences, i)
+                                                   : add_leaves(&b, &column->trees, column->trees.root[i]);
+        ok = ok && end_row(&b);
+    }
+    espi_walk_free(&b.walk);
+    espi_symbols_free(&b.strangers);
+    espi_free(b.entry);
+    espi_free(b.lower);
+    if (!ok) espi_bag_free(bag);
+    return ok;
+}
+
+void espi_lists_free(espi_lists *lists)
+{
+    espi_free(lists->start);
+    espi_free(lists->row);
+    espi_free(lists->value);
+    *lists = (espi_lists){0};
+}
+
+bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features)
+{
+    const size_t entries = bag->row[bag->rows];
+    *lists = (espi_lists){.features = features};
+    lists->start = espi_alloc_zero(features + 2, sizeof *lists->start);
+    lists->row = espi_alloc(entries, sizeof *lists->row);
+    lists->value = espi_alloc(entries, sizeof *lists->value);
+    if (lists->start == NULL || lists->row == NULL || lists->value == NULL) {
+        espi_lists_free(lists);
+        return false;
+    }
+    /* Counting sort: start[f + 2] counts, then start[f + 1] is where f's next entry goes. */
+    for (size_t i = 0; i < entries; i++) lists->start[bag->feature[i] + 2]++;
+    for (size_t f = 2; f < features + 2; f++) lists->start[f] += lists->start[f - 1];
+    for (size_t r = 0; r < bag->rows; r++)
+        for (size_t i = bag->row[r]; i < bag->row[r + 1]; i++) {
+            const size_t at = lists->start[bag->feature[i] + 1]++;
+            lists->row[at] = (uint32_t)r;
+            lists->value[at] = bag->value[i];
+        }
+    return true;
+}
+
+void espi_lists_row(const espi_lists *lists, const espi_bag *bag, size_t row, size_t from, size_t to, double scale,
+                    double *out)
+{
+    for (size_t i = bag->row[row]; i < bag->row[row + 1]; i++) {
+        const double x = scale * bag->value[i];
+        size_t at = lists->start[bag->feature[i]];
+        const size_t end = lists->start[bag->feature[i] + 1];
+        while (at < end && lists->row[at] < from) at++;
+        for (; at < end && lists->row[at] < to; at++) out[lists->row[at] - from] += x * lists->value[at];
+    }
+}
+
+void espi_lists_fold(const espi_lists *lists, const double *coefficient, double *weight)
+{
+    for (size_t f = 0; f < lists->features; f++) {
+        weight[f] = 0.0;
+        for (size_t at = lists->start[f]; at < lists->start[f + 1]; at++)
+            weight[f] += coefficient[lists->row[at]] * lists->value[at];
+    }
+}
+
+double espi_bag_dot(const espi_bag *bag, size_t row, const double *weight)
+{
+    double sum = 0.0;
+    for (size_t i = bag->row[row]; i < bag->row[row + 1]; i++) sum += weight[bag->feature[i]] * bag->value[i];
+    return sum;
+}

@@ -1,0 +1,43 @@
+/* Bags: sparse vectors of one side of a Gram matrix, made from a column of vectors, from the words of sequences or
+ * from the leaves of trees; and their inverted lists, by which one pass over a vector's features gives its dot
+ * products with all the others. */
+#ifndef ESPI_BAG_H
+#define ESPI_BAG_H
+
+#include "data/dataset.h"
+
+typedef struct espi_bag { /* row r: entries row[r] .. row[r+1], features increasing */
+    size_t rows;
+    size_t *row;
+    uint32_t *feature;
+    double *value;
+    double *square; /* sum of squares of the whole row ... */
+    double *other;  /* ... and of those of its features that the other side lacks */
+    size_t capacity[2];
+} espi_bag;
+
+typedef struct espi_lists { /* feature f occurs in rows row[start[f]] .. row[start[f+1]-1], increasing */
+    size_t features;
+    size_t *start;
+    uint32_t *row;
+    double *value;
+} espi_lists;
+
+/* Makes the bag of a column in the features of `names`, which are added to if `grow`; features not among them are
+ * left out (but count in `square` and `other`). A vector column keeps its values, a sequence counts its lower-cased words (the
+ * first factor of a token), a tree column counts its leaves as they are. False if memory is out. */
+bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names, bool grow);
+void espi_bag_free(espi_bag *bag);
+
+bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features);
+void espi_lists_free(espi_lists *lists);
+
+/* out[j - from] += scale * (row of the bag) . (row j of the lists), j = from .. to-1 */
+void espi_lists_row(const espi_lists *lists, const espi_bag *bag, size_t row, size_t from, size_t to, double scale,
+                    double *out);
+/* weight[f] = sum_j coefficient[j] * value of feature f in row j */
+void espi_lists_fold(const espi_lists *lists, const double *coefficient, double *weight);
+/* The dot product of a row with a dense vector of weights. */
+double espi_bag_dot(const espi_bag *bag, size_t row, const double *weight);
+
+#endif

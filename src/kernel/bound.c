@@ -1,0 +1,388 @@
+#include "kernel/bound.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernel/hot.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --------------------------------------------------------------- columns */
+
+static const char *const type_names[] = {"tree", "sequence", "vector"};
+
+static void append(char *text, size_t room, const char *more)
+{
+    const size_t used = strlen(text);
+    if (used + strlen(more) + 5 < room) strcat(text, more);
+    else if (used < 4 || strcmp(text + used - 3, "...") != 0) strcat(text, "...");
+}
+
+/* "a, b, c": the columns of a dataset, all or those of one type. */
+static void list_columns(const esp_dataset *data, int type, char *text, size_t room)
+{
+    *text = '\0';
+    for (size_t i = 0; i < data->columns; i++) {
+        if (type >= 0 && (int)data->column[i].type != type) continue;
+        if (*text != '\0') append(text, room, ", ");
+        append(text, room, data->column[i].name);
+        if (type >= 0) continue;
+        append(text, room, " (");
+        append(text, room, type_names[data->column[i].type]);
+        append(text, room, ")");
+    }
+}
+
+static esp_status named_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err)
+{
+    const espi_kernel_class *class = leaf->class;
+    char list[400];
+    size_t index;
+    if (!espi_find_column(data, leaf->column, strlen(leaf->column), &index)) {
+        list_columns(data, -1, list, sizeof list);
+        return espi_fail(err, ESP_ERR_PARAM, "%s(%s): there is no column '%s'; the data have %s", class->name,
+                         leaf->column, leaf->column, data->columns > 0 ? list : "none");
+    }
+    const esp_column_type type = data->column[index].type;
+    if (!class->takes[type])
+        return espi_fail(err, ESP_ERR_PARAM, "%s(%s): column '%s' is a %s column, which %s does not take",
+                         class->name, leaf->column, leaf->column, type_names[type], class->name);
+    *out = &data->column[index];
+    return ESP_OK;
+}
+
+/* The only column of the type that the kernel takes; vectors come before sequences. */
+static esp_status only_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err)
+{
+    static const esp_column_type order[] = {ESP_COLUMN_TREE, ESP_COLUMN_VECTOR, ESP_COLUMN_SEQUENCE};
+    const espi_kernel_class *class = leaf->class;
+    char list[400];
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+        size_t fitting = 0;
+        for (size_t i = 0; class->takes[order[k]] && i < data->columns; i++)
+            if (data->column[i].type == order[k] && fitting++ == 0) *out = &data->column[i];
+        if (fitting == 1) return ESP_OK;
+        if (fitting == 0) continue;
+        list_columns(data, (int)order[k], list, sizeof list);
+        return espi_fail(err, ESP_ERR_PARAM, "%s: which column is meant? The %s columns are %s; write %s(%s, ...)",
+                         class->name, type_names[order[k]], list, class->name, (*out)->name);
+    }
+    list_columns(data, -1, list, sizeof list);
+    return espi_fail(err, ESP_ERR_PARAM, "%s: the data have no column that it takes; they have %s", class->name,
+                     data->columns > 0 ? list : "none");
+}
+
+static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols, espi_part **out,
+                            esp_error *err)
+{
+    const espi_column *row_column, *col_column;
+    esp_status (*const find)(const espi_leaf *, const esp_dataset *, const espi_column **, esp_error *) =
+        leaf->column != NULL ? named_column : only_column;
+    esp_status status = find(leaf, rows, &row_column, err);
+    if (status == ESP_OK) status = find(leaf, cols, &col_column, err);
+    if (status != ESP_OK) return status;
+    if (row_column->type != col_column->type)
+        return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
+                         leaf->class->name, row_column->name, type_names[row_column->type], col_column->name,
+                         type_names[col_column->type]);
+    return leaf->class->bind(leaf, row_column, col_column, out, err);
+}
+
+/* ------------------------------------------------------------ evaluation */
+
+/* What a program is run over: one row of the matrix, or the diagonal of one side. */
+typedef struct span {
+    bool diagonal;
+    espi_side side; /* of a diagonal */
+    size_t row, from, to;
+} span;
+
+/* The first op of the sub-program that ends with `op`. */
+static size_t first_op(const esp_kernel *kernel, size_t op)
+{
+    while (kernel->op[op].kind != ESPI_LEAF_OP) op = kernel->op[op].left;
+    return op;
+}
+
+static double power(double base, double exponent)
+{
+    double result = 1.0;
+    for (unsigned n = (unsigned)exponent; n > 0; n >>= 1, base *= base)
+        if (n & 1) result *= base;
+    return result;
+}
+
+HOT static void times_scales(double *restrict v, const double *restrict scale, double factor, size_t n)
+{
+    for (size_t j = 0; j < n; j++) v[j] = v[j] * factor * scale[j];
+}
+
+static void normalise(const espi_bound *b, size_t op, const span *s, double *v)
+{
+    const espi_norm *norm = &b->norm[op];
+    const size_t n = s->to - s->from;
+    if (s->diagonal) {
+        for (size_t i = 0; i < n; i++) v[i] = norm->self[s->side][i].m > 0.0 ? 1.0 : 0.0;
+        return;
+    }
+    times_scales(v, norm->scale[ESPI_COLS] + s->from, norm->scale[ESPI_ROWS][s->row], n);
+    if (b->symmetric && s->row >= s->from && s->row < s->to)
+        v[s->row - s->from] = norm->self[ESPI_ROWS][s->row].m > 0.0 ? 1.0 : 0.0;
+}
+
+static esp_status fill_leaf(const espi_workspace *w, size_t leaf, const span *s, double *v, esp_error *err)
+{
+    const espi_part *part = w->bound->part[leaf];
+    if (s->diagonal) return part->class->diagonal(part, s->side, v, err);
+    return part->class->row(part, w->part[leaf], s->row, s->from, s->to, v, err);
+}
+
+/* Runs the program of `op`; its operands wait in out and behind it in the buffer. */
+static esp_status run(espi_workspace *w, size_t op, const span *s, double *out, esp_error *err)
+{
+    const esp_kernel *kernel = w->bound->kernel;
+    const size_t n = s->to - s->from;
+    size_t top = 0; /* operands that wait */
+    if (w->bound->depth > 1 && n > 0 && w->bound->depth - 1 > SIZE_MAX / n) return espi_no_memory(err);
+    if (!espi_reserve(&w->buffer, &w->capacity, (w->bound->depth - 1) * n, sizeof *w->buffer))
+        return espi_no_memory(err);
+    for (size_t k = first_op(kernel, op); k <= op; k++) {
+        const espi_op *o = &kernel->op[k];
+        double *last = top > 1 ? w->buffer + (top - 2) * n : out, *before = top > 2 ? last - n : out;
+        switch (o->kind) {
+        case ESPI_LEAF_OP: {
+            double *next = top == 0 ? out : w->buffer + (top - 1) * n;
+            const esp_status status = fill_leaf(w, o->left, s, next, err);
+            if (status != ESP_OK) return status;
+            top++;
+            break;
+        }
+        case ESPI_SUM:
+            for (size_t j = 0; j < n; j++) before[j] += last[j];
+            top--;
+            break;
+        case ESPI_PRODUCT:
+            for (size_t j = 0; j < n; j++) before[j] *= last[j];
+            top--;
+            break;
+        case ESPI_SCALE:
+            for (size_t j = 0; j < n; j++) last[j] *= o->number;
+            break;
+        case ESPI_POWER:
+            for (size_t j = 0; j < n; j++) last[j] = power(last[j], o->number);
+            break;
+        case ESPI_NORM: normalise(w->bound, k, s, last); break;
+        }
+    }
+    return ESP_OK;
+}
+
+/* The same for one pair in wide numbers. */
+static esp_status run_wide(espi_workspace *w, size_t op, espi_side side_i, size_t i, espi_side side_j, size_t j,
+                           espi_wide *value, esp_error *err)
+{
+    const espi_bound *b = w->bound;
+    espi_wide *stack = w->wide;
+    size_t top = 0;
+    for (size_t k = first_op(b->kernel, op); k <= op; k++) {
+        const espi_op *o = &b->kernel->op[k];
+        switch (o->kind) {
+        case ESPI_LEAF_OP: {
+            const espi_part *part = b->part[o->left];
+            const esp_status status = part->class->pair(part, side_i, i, side_j, j, &stack[top++], err);
+            if (status != ESP_OK) return status;
+            break;
+        }
+        case ESPI_SUM: top--, stack[top - 1] = espi_wide_add(stack[top - 1], stack[top]); break;
+        case ESPI_PRODUCT: top--, stack[top - 1] = espi_wide_mul(stack[top - 1], stack[top]); break;
+        case ESPI_SCALE: stack[top - 1] = espi_wide_mul(stack[top - 1], espi_wide_of(o->number)); break;
+        case ESPI_POWER: {
+            const espi_wide base = stack[top - 1];
+            for (unsigned n = 1; n < (unsigned)o->number; n++) stack[top - 1] = espi_wide_mul(stack[top - 1], base);
+            break;
+        }
+        case ESPI_NORM: {
+            const espi_wide x = b->norm[k].self[side_i][i], y = b->norm[k].self[side_j][j];
+            const double unit = x.m > 0.0 && y.m > 0.0 ? espi_wide_normalise(stack[top - 1], x, y) : 0.0;
+            stack[top - 1] = espi_wide_of(unit);
+            break;
+        }
+        }
+    }
+    *value = stack[0];
+    return ESP_OK;
+}
+
+static esp_status too_large(esp_error *err, size_t i, size_t j)
+{
+    return espi_fail(err, ESP_ERR_RANGE,
+                     "the kernel of examples %zu and %zu is too large for a number; take a smaller lambda, or norm(...)",
+                     i + 1, j + 1);
+}
+
+HOT static bool all_finite(const double *v, size_t n)
+{
+    uint64_t bad = 0; /* infinities and NaN have all bits of the exponent set */
+    for (size_t j = 0; j < n; j++) {
+        uint64_t bits;
+        memcpy(&bits, &v[j], sizeof bits);
+        bad |= (bits & UINT64_C(0x7FF0000000000000)) == UINT64_C(0x7FF0000000000000);
+    }
+    return bad == 0;
+}
+
+esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from, size_t to, double *out,
+                          esp_error *err)
+{
+    const span s = {.row = row, .from = from, .to = to};
+    esp_status status = run(w, op, &s, out, err);
+    if (status != ESP_OK || all_finite(out, to - from)) return status;
+    for (size_t j = from; j < to; j++) {
+        if (isfinite(out[j - from])) continue;
+        espi_wide value;
+        status = run_wide(w, op, ESPI_ROWS, row, ESPI_COLS, j, &value, err);
+        if (status != ESP_OK) return status;
+        out[j - from] = espi_wide_double(value);
+        if (!isfinite(out[j - from])) return too_large(err, row, j);
+    }
+    return ESP_OK;
+}
+
+esp_status espi_bound_diagonal(espi_workspace *w, espi_side side, double *out, esp_error *err)
+{
+    const size_t op = w->bound->kernel->ops - 1;
+    const span s = {.diagonal = true, .side = side, .to = w->bound->count[side]};
+    esp_status status = run(w, op, &s, out, err);
+    for (size_t i = 0; status == ESP_OK && i < s.to; i++) {
+        if (isfinite(out[i])) continue;
+        espi_wide value;
+        status = run_wide(w, op, side, i, side, i, &value, err);
+        out[i] = espi_wide_double(value);
+        if (status == ESP_OK && !isfinite(out[i])) return too_large(err, i, i);
+    }
+    return status;
+}
+
+/* ------------------------------------------------------------------ bind */
+
+/* Self-values of what a norm normalises. Inner norms come earlier in the program and are ready. */
+static esp_status fill_norm(espi_workspace *w, espi_norm *norm, size_t op, espi_side side, esp_error *err)
+{
+    const size_t n = w->bound->count[side], operand = w->bound->kernel->op[op].left;
+    double *scale = norm->scale[side] = espi_alloc(n, sizeof *scale);
+    espi_wide *self = norm->self[side] = espi_alloc(n, sizeof *self);
+    if (scale == NULL || self == NULL) return espi_no_memory(err);
+    const span s = {.diagonal = true, .side = side, .to = n};
+    esp_status status = run(w, operand, &s, scale, err);
+    for (size_t i = 0; status == ESP_OK && i < n; i++) {
+        const double value = scale[i];
+        const bool plain = isfinite(value) && value > DBL_MIN * 1e20;
+        self[i] = espi_wide_of(plain ? value : 0.0);
+        if (!plain) status = run_wide(w, operand, side, i, side, i, &self[i], err);
+        scale[i] = plain ? 1.0 / sqrt(value) : self[i].m > 0.0 ? (double)NAN : 0.0;
+    }
+    return status;
+}
+
+static esp_status fill_norms(espi_bound *b, esp_error *err)
+{
+    espi_workspace *w = NULL;
+    esp_status status = espi_workspace_new(b, &w, err);
+    for (size_t k = 0; status == ESP_OK && k < b->kernel->ops; k++) {
+        if (b->kernel->op[k].kind != ESPI_NORM) continue;
+        status = fill_norm(w, &b->norm[k], k, ESPI_COLS, err);
+        if (status == ESP_OK && b->symmetric) {
+            b->norm[k].self[ESPI_ROWS] = b->norm[k].self[ESPI_COLS];
+            b->norm[k].scale[ESPI_ROWS] = b->norm[k].scale[ESPI_COLS];
+        } else if (status == ESP_OK) {
+            status = fill_norm(w, &b->norm[k], k, ESPI_ROWS, err);
+        }
+    }
+    espi_workspace_free(w);
+    return status;
+}
+
+static size_t program_depth(const esp_kernel *kernel)
+{
+    size_t waiting = 0, most = 0;
+    for (size_t k = 0; k < kernel->ops; k++) {
+        if (kernel->op[k].kind == ESPI_LEAF_OP && ++waiting > most) most = waiting;
+        if (kernel->op[k].kind == ESPI_SUM || kernel->op[k].kind == ESPI_PRODUCT) waiting--;
+    }
+    return most;
+}
+
+esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, espi_bound **out,
+                     esp_error *err)
+{
+    *out = NULL;
+    espi_bound *b = espi_alloc_zero(1, sizeof *b);
+    if (b == NULL) return espi_no_memory(err);
+    b->kernel = kernel;
+    b->count[ESPI_ROWS] = rows->rows;
+    b->count[ESPI_COLS] = cols->rows;
+    b->symmetric = rows == cols;
+    b->depth = program_depth(kernel);
+    b->part = espi_alloc_zero(kernel->leaves, sizeof *b->part);
+    b->norm = espi_alloc_zero(kernel->ops, sizeof *b->norm);
+    esp_status status = b->part == NULL || b->norm == NULL ? espi_no_memory(err) : ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
+        status = bind_leaf(&kernel->leaf[i], rows, cols, &b->part[i], err);
+    if (status == ESP_OK) status = fill_norms(b, err);
+    if (status == ESP_OK) *out = b;
+    else espi_bound_free(b);
+    return status;
+}
+
+void espi_bound_free(espi_bound *b)
+{
+    if (b == NULL) return;
+    for (size_t i = 0; b->part != NULL && i < b->kernel->leaves; i++)
+        if (b->part[i] != NULL) b->part[i]->class->free(b->part[i]);
+    for (size_t k = 0; b->norm != NULL && k < b->kernel->ops; k++) {
+        espi_free(b->norm[k].self[ESPI_COLS]);
+        espi_free(b->norm[k].scale[ESPI_COLS]);
+        if (b->symmetric) continue;
+        espi_free(b->norm[k].self[ESPI_ROWS]);
+        espi_free(b->norm[k].scale[ESPI_ROWS]);
+    }
+    espi_free(b->part);
+    espi_free(b->norm);
+    espi_free(b);
+}
+
+esp_status espi_workspace_new(const espi_bound *b, espi_workspace **out, esp_error *err)
+{
+    *out = NULL;
+    espi_workspace *w = espi_alloc_zero(1, sizeof *w);
+    if (w == NULL) return espi_no_memory(err);
+    w->bound = b;
+    w->part = espi_alloc_zero(b->kernel->leaves, sizeof *w->part);
+    w->wide = espi_alloc(b->depth, sizeof *w->wide);
+    bool ok = w->part != NULL && w->wide != NULL;
+    for (size_t i = 0; ok && i < b->kernel->leaves; i++) {
+        const espi_kernel_class *class = b->part[i]->class;
+        if (class->workspace_new == NULL) continue;
+        w->part[i] = class->workspace_new(b->part[i]);
+        ok = w->part[i] != NULL;
+    }
+    if (!ok) {
+        espi_workspace_free(w);
+        return espi_no_memory(err);
+    }
+    *out = w;
+    return ESP_OK;
+}
+
+void espi_workspace_free(espi_workspace *w)
+{
+    if (w == NULL) return;
+    for (size_t i = 0; w->part != NULL && i < w->bound->kernel->leaves; i++)
+        if (w->part[i] != NULL) w->bound->part[i]->class->workspace_free(w->part[i]);
+    espi_free(w->part);
+    espi_free(w->buffer);
+    espi_free(w->wide);
+    espi_free(w);
+}

@@ -1,0 +1,43 @@
+/* A kernel bound to two datasets, the rows and the columns of its Gram matrix: the interface that learners use. */
+#ifndef ESPI_BOUND_H
+#define ESPI_BOUND_H
+
+#include "kernel/kernel.h"
+
+typedef struct espi_norm { /* of one ESPI_NORM op: K(x, x) of what is normalised, and 1/sqrt of it */
+    espi_wide *self[2];    /* per espi_side */
+    double *scale[2];      /* 0 where K(x, x) = 0; NaN where it takes a wide number */
+} espi_norm;
+
+typedef struct espi_bound {
+    const esp_kernel *kernel;
+    size_t count[2];  /* examples per espi_side */
+    bool symmetric;   /* rows and columns are the same dataset */
+    espi_part **part; /* per leaf */
+    espi_norm *norm;  /* per op; filled for ESPI_NORM */
+    size_t depth;     /* operands that wait at the same time, at most */
+} espi_bound;
+
+/* `kernel` and both datasets must outlive the result. ESP_ERR_PARAM if a column is missing or ambiguous. */
+esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, espi_bound **out,
+                     esp_error *err);
+void espi_bound_free(espi_bound *bound);
+
+/* What one thread needs to ask for values. */
+typedef struct espi_workspace {
+    const espi_bound *bound;
+    void **part;    /* per leaf */
+    double *buffer; /* depth - 1 vectors */
+    size_t capacity;
+    espi_wide *wide; /* depth numbers */
+} espi_workspace;
+esp_status espi_workspace_new(const espi_bound *bound, espi_workspace **out, esp_error *err);
+void espi_workspace_free(espi_workspace *workspace);
+
+/* out[j - from] = K(row, j) for j = from .. to-1. The part of the kernel up to `op` (kernel->ops - 1: all of it). */
+esp_status espi_bound_row(espi_workspace *workspace, size_t op, size_t row, size_t from, size_t to, double *out,
+                          esp_error *err);
+/* out[i] = K(i, i) for all examples of a side. */
+esp_status espi_bound_diagonal(espi_workspace *workspace, espi_side side, double *out, esp_error *err);
+
+#endif

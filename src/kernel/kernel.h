@@ -1,0 +1,113 @@
+/* Kernels: how one is described, bound to data and asked for values.
+ *
+ * An esp_kernel is an expression as a program in postfix order over leaves (`sst(tree, lambda=0.4)`) with sums,
+ * products, weights, powers and norms. A leaf bound to a column of two datasets, rows and columns of a Gram matrix,
+ * is a part; a kernel with all its leaves bound is an espi_bound (bound.h). Learners know kernels only through that.
+ *
+ * To add a kernel: describe it in one espi_kernel_class in a file of its own, list it in kernel.c, and test it
+ * against its definition (CONTRIBUTING.md). */
+#ifndef ESPI_KERNEL_H
+#define ESPI_KERNEL_H
+
+#include "data/dataset.h"
+#include "kernel/wide.h"
+
+typedef enum espi_parameter_type { ESPI_NUMBER, ESPI_INTEGER, ESPI_CHOICE } espi_parameter_type;
+
+typedef struct espi_parameter {
+    esp_parameter_info info; /* name, help, default and range as texts */
+    espi_parameter_type type;
+    double low, high; /* allowed values */
+    bool low_open;    /* `low` itself is not allowed */
+    bool per_symbol;  /* may also be given for one label: name.LABEL=value */
+    const char *const *choices; /* of ESPI_CHOICE, ended by NULL; the value is the index */
+} espi_parameter;
+
+enum { ESPI_MAX_PARAMETERS = 8 };
+
+typedef struct espi_symbol_value { /* name.LABEL=value */
+    size_t parameter;
+    char *label;
+    double value;
+} espi_symbol_value;
+
+typedef struct espi_kernel_class espi_kernel_class;
+
+typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to data */
+    const espi_kernel_class *class;
+    char *column; /* NULL: the only one that fits */
+    double value[ESPI_MAX_PARAMETERS];
+    espi_symbol_value *symbol;
+    size_t symbols, symbol_capacity;
+} espi_leaf;
+
+typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;
+
+typedef struct espi_part { /* a bound leaf; each kernel puts its own fields behind this */
+    const espi_kernel_class *class;
+} espi_part;
+
+struct espi_kernel_class {
+    const char *name, *help;
+    const espi_parameter *parameters; /* ended by a NULL name */
+    bool takes[3];                    /* which esp_column_type it takes */
+
+    /* Binds to a column of the rows' and of the columns' dataset, which may be the same and outlive the part. */
+    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, espi_part **out,
+                       esp_error *err);
+    void (*free)(espi_part *part);
+
+    /* What one thread needs to call `row` and `score`; NULL if memory is out. */
+    void *(*workspace_new)(const espi_part *part);
+    void (*workspace_free)(void *workspace);
+
+    /* out[j - from] = K(row, j), j = from .. to-1. Values that overflow come out as not finite. */
+    esp_status (*row)(const espi_part *part, void *workspace, size_t row, size_t from, size_t to, double *out,
+                      esp_error *err);
+    /* out[i] = K(i, i) for all examples of one side. */
+    esp_status (*diagonal)(const espi_part *part, espi_side side, double *out, esp_error *err);
+    /* K(i, j) of any two examples, without overflow. */
+    esp_status (*pair)(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
+                       espi_wide *value, esp_error *err);
+
+    /* The scorer: sum_j coefficient[j] K(., j) folded into one structure, and its value for a row. Where nothing
+     * folds (no such function, or *folded NULL) the examples stay and rows are multiplied with the coefficients. */
+    esp_status (*fold)(const espi_part *part, const double *coefficient, void **folded, esp_error *err);
+    void (*folded_free)(void *folded);
+    esp_status (*score)(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
+                        esp_error *err);
+
+    /* Place of the gradient: for all parameters at once, sum_ij W_ij dK_ij/dtheta (SPEC 2.4). NULL: not
+     * differentiable. */
+    esp_status (*gradient)(const espi_part *part, const double *weight, double *gradient, esp_error *err);
+};
+
+extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_linear,
+    espi_kernel_poly, espi_kernel_rbf;
+
+/* All kernels, ended by NULL. */
+extern const espi_kernel_class *const espi_kernels[];
+
+/* The value of a parameter of a leaf, by name; the name must be one of the class. */
+double espi_leaf_value(const espi_leaf *leaf, const char *name);
+
+typedef enum espi_op_kind { ESPI_LEAF_OP, ESPI_SUM, ESPI_PRODUCT, ESPI_SCALE, ESPI_POWER, ESPI_NORM } espi_op_kind;
+
+typedef struct espi_op {
+    espi_op_kind kind;
+    double number;      /* weight of ESPI_SCALE, exponent of ESPI_POWER */
+    size_t left, right; /* operands (indices of earlier ops); of ESPI_LEAF_OP, `left` is the leaf */
+} espi_op;
+
+struct esp_kernel {
+    espi_leaf *leaf;
+    size_t leaves, leaf_capacity;
+    espi_op *op; /* operands before operators; the last is the whole */
+    size_t ops, op_capacity;
+    char *text;
+};
+
+/* The expression of the program; kernel->text is set by it. */
+esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err);
+
+#endif

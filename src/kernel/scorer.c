@@ -1,0 +1,186 @@
+/* Scorers: f(x) = sum_i c_i K(x_i, x), term by term.
+ *
+ * A kernel is a sum of weighted terms. A term that is one leaf, or the norm of one, and whose class folds, becomes
+ * one structure (the annotated DAG, a weight vector), coefficients and norms of the x_i taken into it; any other
+ * term multiplies its row with the coefficients. */
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernel/bound.h"
+
+#include <math.h>
+
+struct esp_scorer {
+    const esp_kernel *kernel;
+    const esp_dataset *examples;
+    double *coefficient;
+};
+
+typedef struct term {
+    size_t op;
+    double weight;
+    size_t leaf;   /* the folded leaf */
+    void *folded;  /* NULL: by rows */
+    bool norm;     /* divide by the norm of x */
+} term;
+
+typedef struct job {
+    const esp_scorer *scorer;
+    const espi_bound *bound;
+    term *term;
+    size_t terms, capacity;
+    espi_workspace **workspace; /* per worker */
+    double **row;               /* per worker: a row of kernel values */
+    double *scores;
+} job;
+
+esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, esp_scorer **out, esp_error *err)
+{
+    *out = NULL;
+    esp_scorer *s = espi_alloc_zero(1, sizeof *s);
+    if (s != NULL) s->coefficient = espi_alloc_zero(examples->rows, sizeof *s->coefficient);
+    esp_status status = s == NULL || s->coefficient == NULL ? espi_no_memory(err) : ESP_OK;
+    /* A copy, by its text: the caller may free the kernel. */
+    esp_kernel *copy = NULL;
+    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);
+    if (status != ESP_OK) {
+        esp_scorer_free(s);
+        return status;
+    }
+    s->kernel = copy;
+    s->examples = examples;
+    *out = s;
+    return ESP_OK;
+}
+
+void esp_scorer_free(esp_scorer *s)
+{
+    if (s == NULL) return;
+    esp_kernel_free((esp_kernel *)s->kernel);
+    espi_free(s->coefficient);
+    espi_free(s);
+}
+
+esp_status esp_scorer_add(esp_scorer *s, size_t example, double coefficient, esp_error *err)
+{
+    if (example >= s->examples->rows)
+        return espi_fail(err, ESP_ERR_PARAM, "there is no example %zu; there are %zu", example + 1, s->examples->rows);
+    if (!isfinite(s->coefficient[example] + coefficient))
+        return espi_fail(err, ESP_ERR_PARAM, "the coefficient of example %zu is not a finite number", example + 1);
+    s->coefficient[example] += coefficient;
+    return ESP_OK;
+}
+
+/* Takes the sum apart into weighted terms. */
+static esp_status find_terms(job *j, esp_error *err)
+{
+    const esp_kernel *kernel = j->scorer->kernel;
+    term *todo = NULL;
+    size_t waiting = 0, capacity = 0;
+    bool ok = espi_reserve(&todo, &capacity, 1, sizeof *todo);
+    if (ok) todo[waiting++] = (term){.op = kernel->ops - 1, .weight = 1.0};
+    while (ok && waiting > 0) {
+        const term t = todo[--waiting];
+        const espi_op *op = &kernel->op[t.op];
+        if (op->kind == ESPI_SUM) {
+            ok = espi_reserve(&todo, &capacity, waiting + 2, sizeof *todo);
+            if (!ok) break;
+            todo[waiting++] = (term){.op = op->right, .weight = t.weight};
+            todo[waiting++] = (term){.op = op->left, .weight = t.weight};
+        } else if (op->kind == ESPI_SCALE) {
+            todo[waiting++] = (term){.op = op->left, .weight = t.weight * op->number};
+        } else {
+            ok = espi_reserve(&j->term, &j->capacity, j->terms + 1, sizeof *j->term);
+            if (ok) j->term[j->terms++] = t;
+        }
+    }
+    espi_free(todo);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+static esp_status fold_term(const job *j, term *t, esp_error *err)
+{
+    const esp_kernel *kernel = j->scorer->kernel;
+    const espi_op *op = &kernel->op[t->op];
+    t->norm = op->kind == ESPI_NORM;
+    const espi_op *leaf = t->norm ? &kernel->op[op->left] : op;
+    if (leaf->kind != ESPI_LEAF_OP) return ESP_OK;
+    t->leaf = leaf->left;
+    const espi_part *part = j->bound->part[t->leaf];
+    if (part->class->fold == NULL) return ESP_OK;
+    const size_t n = j->scorer->examples->rows;
+    double *coefficient = espi_alloc(n, sizeof *coefficient);
+    if (coefficient == NULL) return espi_no_memory(err);
+    bool plain = true; /* norms that take wide numbers stay with the rows */
+    for (size_t i = 0; i < n; i++) {
+        const double norm = t->norm ? j->bound->norm[t->op].scale[ESPI_COLS][i] : 1.0;
+        coefficient[i] = j->scorer->coefficient[i] * t->weight * norm;
+        plain = plain && isfinite(coefficient[i]);
+    }
+    const esp_status status = plain ? part->class->fold(part, coefficient, &t->folded, err) : ESP_OK;
+    espi_free(coefficient);
+    return status;
+}
+
+/* The value of a term by its row: also the way out where folded numbers overflow. */
+static esp_status score_by_row(const job *j, const term *t, size_t i, int worker, double *score, esp_error *err)
+{
+    const size_t n = j->scorer->examples->rows;
+    if (j->row[worker] == NULL) j->row[worker] = espi_alloc(n, sizeof **j->row);
+    if (j->row[worker] == NULL) return espi_no_memory(err);
+    const esp_status status = espi_bound_row(j->workspace[worker], t->op, i, 0, n, j->row[worker], err);
+    *score = 0.0;
+    for (size_t k = 0; status == ESP_OK && k < n; k++)
+        *score += t->weight * j->scorer->coefficient[k] * j->row[worker][k];
+    return status;
+}
+
+static esp_status score_example(void *context, size_t i, int worker, esp_error *err)
+{
+    const job *j = context;
+    esp_status status = ESP_OK;
+    if (j->workspace[worker] == NULL) status = espi_workspace_new(j->bound, &j->workspace[worker], err);
+    double sum = 0.0;
+    for (size_t k = 0; status == ESP_OK && k < j->terms; k++) {
+        const term *t = &j->term[k];
+        double score = (double)NAN;
+        if (t->folded != NULL) {
+            const espi_part *part = j->bound->part[t->leaf];
+            status = part->class->score(part, t->folded, j->workspace[worker]->part[t->leaf], i, &score, err);
+            if (t->norm) score *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
+        }
+        if (status == ESP_OK && !isfinite(score)) status = score_by_row(j, t, i, worker, &score, err);
+        sum += score;
+    }
+    if (status == ESP_OK && !isfinite(sum))
+        return espi_fail(err, ESP_ERR_RANGE, "the score of example %zu is too large for a number", i + 1);
+    j->scores[i] = sum;
+    return status;
+}
+
+esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
+                            esp_error *err)
+{
+    espi_bound *bound = NULL;
+    job j = {.scorer = scorer, .scores = scores};
+    const int workers = espi_worker_count(run, data->rows);
+    esp_status status = espi_bind(scorer->kernel, data, scorer->examples, &bound, err);
+    j.bound = bound;
+    j.workspace = espi_alloc_zero((size_t)workers, sizeof *j.workspace);
+    j.row = espi_alloc_zero((size_t)workers, sizeof *j.row);
+    if (status == ESP_OK && (j.workspace == NULL || j.row == NULL)) status = espi_no_memory(err);
+    if (status == ESP_OK) status = find_terms(&j, err);
+    for (size_t k = 0; status == ESP_OK && k < j.terms; k++) status = fold_term(&j, &j.term[k], err);
+    if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
+    for (size_t k = 0; k < j.terms; k++)
+        if (j.term[k].folded != NULL) bound->part[j.term[k].leaf]->class->folded_free(j.term[k].folded);
+    for (int i = 0; i < workers; i++) {
+        if (j.workspace != NULL) espi_workspace_free(j.workspace[i]);
+        if (j.row != NULL) espi_free(j.row[i]);
+    }
+    espi_free(j.workspace);
+    espi_free(j.row);
+    espi_free(j.term);
+    espi_bound_free(bound);
+    return status;
+}

@@ -1,0 +1,349 @@
+/* Subtree (ST), subset-tree (SST) and symbol-aware subset-tree kernels (SPEC 2; Moschitti 2006, Beck et al. 2015):
+ *
+ *     K(T1, T2)     = sum over nodes of Delta(n1, n2)  +  bow * (pairs of equal leaves)
+ *     Delta(n1, n2) = lambda_x * prod_k (alpha_x + Delta(n1_k, n2_k))   equal productions, x the label; else 0
+ *
+ * ST is alpha = 0. `dag` matches each tree of the rows against the DAG of the columns; `ftk` and `qtk` go pair by
+ * pair and are there to check and to compare. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernel/bag.h"
+#include "kernel/flat.h"
+#include "kernel/kernel.h"
+#include "kernel/pair.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef enum algorithm { DAG, FTK, QTK } algorithm;
+
+typedef struct tree_part {
+    espi_part part;
+    algorithm algorithm;
+    const espi_forest *rows, *cols; /* may be the same */
+    size_t productions;             /* shared numbers: those of cols, then those that only rows has */
+    uint32_t *shared;               /* productions of rows -> shared numbers; NULL: rows is cols */
+    uint32_t *group;                /* productions of rows -> groups of the DAG; NULL: rows is cols */
+    double *lambda, *alpha;         /* per shared number */
+    espi_decay decay;
+    espi_dag dag;               /* algorithm dag */
+    espi_flat *flat_rows, *flat_cols; /* the others; flat_rows NULL: rows is cols */
+    double bow;
+    espi_symbols words;
+    espi_bag row_words, col_words; /* bow > 0; row_words.row NULL: rows is cols */
+    espi_lists word_lists;
+} tree_part;
+
+typedef struct workspace {
+    espi_matcher *matcher;
+    espi_pair_scratch scratch;
+} workspace;
+
+static const tree_part *view(const espi_part *part) { return (const tree_part *)(const void *)part; }
+
+static const espi_bag *words_of(const tree_part *t, espi_side side)
+{
+    return side == ESPI_ROWS && t->row_words.row != NULL ? &t->row_words : &t->col_words;
+}
+
+static const espi_flat *flat_of(const tree_part *t, espi_side side)
+{
+    return side == ESPI_ROWS && t->flat_rows != NULL ? t->flat_rows : t->flat_cols;
+}
+
+static espi_tree_side side_of(const tree_part *t, espi_side side)
+{
+    return side == ESPI_ROWS ? (espi_tree_side){t->rows, t->shared} : (espi_tree_side){t->cols, NULL};
+}
+
+static void free_flats(espi_flat *flat, size_t count)
+{
+    for (size_t i = 0; flat != NULL && i < count; i++) espi_flat_free(&flat[i]);
+    espi_free(flat);
+}
+
+static void release(espi_part *part)
+{
+    tree_part *t = (tree_part *)(void *)part;
+    if (t == NULL) return;
+    espi_dag_free(&t->dag);
+    free_flats(t->flat_rows, t->rows->roots);
+    free_flats(t->flat_cols, t->cols->roots);
+    espi_symbols_free(&t->words);
+    espi_bag_free(&t->row_words);
+    espi_bag_free(&t->col_words);
+    espi_lists_free(&t->word_lists);
+    espi_free(t->shared);
+    espi_free(t->group);
+    espi_free(t->lambda);
+    espi_free(t->alpha);
+    espi_free(t);
+}
+
+/* ------------------------------------------------------------------ bind */
+
+/* One numbering of the productions of both sides. */
+static bool share_productions(tree_part *t)
+{
+    t->productions = t->cols->productions;
+    if (t->rows == t->cols) return true;
+    t->group = espi_forest_map_productions(t->rows, t->cols);
+    t->shared = espi_alloc(t->rows->productions, sizeof *t->shared);
+    if (t->group == NULL || t->shared == NULL) return false;
+    for (size_t p = 0; p < t->rows->productions; p++)
+        t->shared[p] = t->group[p] != ESPI_NO_NODE ? t->group[p] : (uint32_t)t->productions++;
+    return true;
+}
+
+static bool set_decay(tree_part *t, const espi_leaf *leaf)
+{
+    const espi_parameter *parameters = leaf->class->parameters;
+    const double lambda = espi_leaf_value(leaf, "lambda");
+    const double alpha = leaf->class == &espi_kernel_st ? 0.0 : espi_leaf_value(leaf, "alpha");
+    t->lambda = espi_alloc(t->productions, sizeof *t->lambda);
+    t->alpha = espi_alloc(t->productions, sizeof *t->alpha);
+    if (t->lambda == NULL || t->alpha == NULL) return false;
+    t->decay = (espi_decay){.lambda = t->lambda, .alpha = t->alpha};
+    for (size_t p = 0; p < t->productions; p++) {
+        t->lambda[p] = lambda;
+        t->alpha[p] = alpha;
+    }
+    for (size_t i = 0; i < leaf->symbols; i++) {
+        const espi_symbol_value *s = &leaf->symbol[i];
+        double *value = strcmp(parameters[s->parameter].info.name, "lambda") == 0 ? t->lambda : t->alpha;
+        const uint32_t in_cols = espi_symbols_find(&t->cols->symbols, s->label, strlen(s->label));
+        const uint32_t in_rows = espi_symbols_find(&t->rows->symbols, s->label, strlen(s->label));
+        for (size_t p = 0; p < t->cols->productions; p++)
+            if (t->cols->production[p].label == in_cols) value[p] = s->value;
+        for (size_t p = 0; t->shared != NULL && p < t->rows->productions; p++)
+            if (t->rows->production[p].label == in_rows) value[t->shared[p]] = s->value;
+    }
+    return true;
+}
+
+static espi_flat *make_flats(const espi_forest *forest, const uint32_t *map)
+{
+    espi_flat *flat = espi_alloc_zero(forest->roots, sizeof *flat);
+    for (size_t i = 0; flat != NULL && i < forest->roots; i++) {
+        if (espi_flat_fill(&flat[i], forest, forest->root[i], map)) continue;
+        free_flats(flat, forest->roots);
+        return NULL;
+    }
+    return flat;
+}
+
+static bool prepare(tree_part *t)
+{
+    if (t->algorithm == DAG) {
+        bool ok = espi_dag_init(&t->dag, t->cols);
+        for (size_t i = 0; ok && i < t->cols->roots; i++) ok = espi_dag_insert(&t->dag, t->cols->root[i]);
+        return ok;
+    }
+    t->flat_cols = make_flats(t->cols, NULL);
+    if (t->rows != t->cols) t->flat_rows = make_flats(t->rows, t->shared);
+    return t->flat_cols != NULL && (t->rows == t->cols || t->flat_rows != NULL);
+}
+
+static bool prepare_words(tree_part *t, const espi_column *rows, const espi_column *cols)
+{
+    return t->bow == 0.0 || (espi_bag_make(&t->col_words, cols, &t->words, true) &&
+                             (rows == cols || espi_bag_make(&t->row_words, rows, &t->words, false)) &&
+                             espi_lists_make(&t->word_lists, &t->col_words, t->words.count));
+}
+
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, espi_part **out,
+                       esp_error *err)
+{
+    *out = NULL;
+    tree_part *t = espi_alloc_zero(1, sizeof *t);
+    if (t == NULL) return espi_no_memory(err);
+    t->part.class = leaf->class;
+    t->rows = &rows->trees;
+    t->cols = &cols->trees;
+    t->bow = espi_leaf_value(leaf, "bow");
+    t->algorithm = (algorithm)espi_leaf_value(leaf, "algorithm");
+    if (!share_productions(t) || !set_decay(t, leaf) || !prepare(t) || !prepare_words(t, rows, cols)) {
+        release(&t->part);
+        return espi_no_memory(err);
+    }
+    *out = &t->part;
+    return ESP_OK;
+}
+
+static void workspace_free(void *pointer)
+{
+    workspace *w = pointer;
+    if (w == NULL) return;
+    espi_matcher_free(w->matcher);
+    espi_pair_scratch_free(&w->scratch);
+    espi_free(w);
+}
+
+static void *workspace_new(const espi_part *part)
+{
+    const tree_part *t = view(part);
+    workspace *w = espi_alloc_zero(1, sizeof *w);
+    if (w == NULL || t->algorithm != DAG) return w;
+    w->matcher = espi_matcher_new(&t->dag, &t->decay, t->rows, t->group);
+    if (w->matcher != NULL) return w;
+    workspace_free(w);
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- values */
+
+static esp_status row(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, double *out,
+                      esp_error *err)
+{
+    const tree_part *t = view(part);
+    workspace *w = pointer;
+    bool ok = true;
+    memset(out, 0, (to - from) * sizeof *out);
+    if (t->algorithm == DAG) {
+        ok = espi_match_row(w->matcher, t->rows->root[i], from, to, out);
+    } else {
+        const espi_flat *a = &flat_of(t, ESPI_ROWS)[i], *b = t->flat_cols;
+        for (size_t j = from; ok && j < to; j++)
+            ok = (t->algorithm == FTK ? espi_ftk : espi_qtk)(a, &b[j], &t->decay, &w->scratch, &out[j - from]);
+    }
+    if (ok && t->bow > 0.0) espi_lists_row(&t->word_lists, words_of(t, ESPI_ROWS), i, from, to, t->bow, out);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+static esp_status diagonal(const espi_part *part, espi_side side, double *out, esp_error *err)
+{
+    const tree_part *t = view(part);
+    const espi_tree_side s = side_of(t, side);
+    if (!espi_self_values(&s, &t->decay, out)) return espi_no_memory(err);
+    for (size_t i = 0; t->bow > 0.0 && i < s.forest->roots; i++) out[i] += t->bow * words_of(t, side)->square[i];
+    return ESP_OK;
+}
+
+static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
+                       espi_wide *value, esp_error *err)
+{
+    const tree_part *t = view(part);
+    const espi_tree_side a = side_of(t, side_i), b = side_of(t, side_j);
+    if (!espi_pair_wide(&a, a.forest->root[i], &b, b.forest->root[j], &t->decay, value)) return espi_no_memory(err);
+    if (t->bow > 0.0) {
+        double equal = words_of(t, side_i)->square[i];
+        if (side_i != side_j || i != j) {
+            equal = 0.0;
+            espi_lists_row(&t->word_lists, words_of(t, side_i), i, j, j + 1, 1.0, &equal);
+        }
+        *value = espi_wide_add(*value, espi_wide_of(t->bow * equal));
+    }
+    return ESP_OK;
+}
+
+/* ---------------------------------------------------------------- scorer */
+
+typedef struct folded { /* f per vertex of the DAG, and a weight per leaf */
+    size_t groups;
+    double **f;
+    double *word;
+} folded;
+
+static void folded_free(void *pointer)
+{
+    folded *s = pointer;
+    if (s == NULL) return;
+    for (size_t g = 0; s->f != NULL && g < s->groups; g++) espi_free(s->f[g]);
+    espi_free(s->f);
+    espi_free(s->word);
+    espi_free(s);
+}
+
+static bool fold_groups(const espi_dag *dag, const double *coefficient, folded *s)
+{
+    for (size_t g = 0; g < dag->groups; g++) {
+        const espi_group *group = &dag->group[g];
+        s->f[g] = espi_alloc_zero(group->vertices, sizeof **s->f);
+        if (s->f[g] == NULL) return false;
+        for (size_t k = 0; k < group->occurrences; k++) {
+            if (group->inner == 0) s->f[g][0] += coefficient[group->tree[k]] * group->item[k];
+            else s->f[g][group->item[k]] += coefficient[group->tree[k]];
+        }
+    }
+    return true;
+}
+
+static esp_status fold(const espi_part *part, const double *coefficient, void **out, esp_error *err)
+{
+    const tree_part *t = view(part);
+    *out = NULL;
+    if (t->algorithm != DAG) return ESP_OK;
+    folded *s = espi_alloc_zero(1, sizeof *s);
+    if (s == NULL) return espi_no_memory(err);
+    s->groups = t->dag.groups;
+    s->f = espi_alloc_zero(s->groups, sizeof *s->f);
+    s->word = espi_alloc_zero(t->words.count, sizeof *s->word);
+    if (s->f == NULL || s->word == NULL || !fold_groups(&t->dag, coefficient, s)) {
+        folded_free(s);
+        return espi_no_memory(err);
+    }
+    if (t->bow > 0.0) espi_lists_fold(&t->word_lists, coefficient, s->word);
+    *out = s;
+    return ESP_OK;
+}
+
+static esp_status score(const espi_part *part, const void *pointer, void *work, size_t i, double *out, esp_error *err)
+{
+    const tree_part *t = view(part);
+    const folded *s = pointer;
+    if (!espi_match_score(((workspace *)work)->matcher, t->rows->root[i], s->f, out)) return espi_no_memory(err);
+    if (t->bow > 0.0) *out += t->bow * espi_bag_dot(words_of(t, ESPI_ROWS), i, s->word);
+    return ESP_OK;
+}
+
+/* ---------------------------------------------------------------- tables */
+
+static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
+
+#define LAMBDA(symbols)                                                                                                \
+    {                                                                                                                  \
+        .info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0"},               \
+        .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = HUGE_VAL, .per_symbol = symbols                     \
+    }
+#define ALPHA(symbols)                                                                                                 \
+    {                                                                                                                  \
+        .info = {"alpha", "weight of leaving a child open: 1 counts all fragments, 0 complete subtrees only", "1",     \
+                 "a number >= 0"},                                                                                     \
+        .type = ESPI_NUMBER, .low = 0.0, .high = HUGE_VAL, .per_symbol = symbols                                       \
+    }
+#define BOW                                                                                                            \
+    {                                                                                                                  \
+        .info = {"bow", "added for each pair of equal leaves", "0", "a number >= 0"}, .type = ESPI_NUMBER, .low = 0.0, \
+        .high = HUGE_VAL                                                                                               \
+    }
+#define ALGORITHM                                                                                                      \
+    {                                                                                                                  \
+        .info = {"algorithm", "dag: all trees at once; ftk, qtk: pair by pair, for comparison", "dag",                 \
+                 "dag, ftk or qtk"},                                                                                   \
+        .type = ESPI_CHOICE, .choices = algorithms                                                                     \
+    }
+#define TREE_KERNEL                                                                                                    \
+    .takes = {[ESP_COLUMN_TREE] = true}, .bind = bind, .free = release, .workspace_new = workspace_new,                \
+    .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair, .fold = fold,                    \
+    .folded_free = folded_free, .score = score
+
+const espi_kernel_class espi_kernel_st = {
+    .name = "st",
+    .help = "complete subtrees in common",
+    .parameters = (const espi_parameter[]){LAMBDA(false), BOW, ALGORITHM, {.info = {0}}},
+    TREE_KERNEL,
+};
+
+const espi_kernel_class espi_kernel_sst = {
+    .name = "sst",
+    .help = "fragments in common that keep all or none of each node's children",
+    .parameters = (const espi_parameter[]){LAMBDA(false), ALPHA(false), BOW, ALGORITHM, {.info = {0}}},
+    TREE_KERNEL,
+};
+
+const espi_kernel_class espi_kernel_sasst = {
+    .name = "sasst",
+    .help = "sst with lambda and alpha per label: lambda.NP=0.8",
+    .parameters = (const espi_parameter[]){LAMBDA(true), ALPHA(true), BOW, ALGORITHM, {.info = {0}}},
+    TREE_KERNEL,
+};

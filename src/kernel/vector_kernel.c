@@ -1,0 +1,220 @@
+/* Vector kernels (SPEC 6):  linear  x.y      poly  (gamma x.y + coef0)^degree      rbf  exp(-gamma |x - y|^2)
+ *
+ * A row of dot products comes from inverted lists in one pass; poly and rbf are functions of it. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernel/bag.h"
+#include "kernel/kernel.h"
+
+#include <float.h>
+#include <math.h>
+
+typedef enum shape { LINEAR, POLY, RBF } shape;
+
+typedef struct vector_part {
+    espi_part part;
+    shape shape;
+    double gamma, coef0;
+    unsigned degree;
+    espi_symbols names; /* features of the columns' side */
+    espi_bag rows, cols; /* rows.row == NULL: both sides are `cols` */
+    espi_lists lists;
+} vector_part;
+
+static const vector_part *view(const espi_part *part) { return (const vector_part *)(const void *)part; }
+
+static const espi_bag *bag_of(const vector_part *v, espi_side side)
+{
+    return side == ESPI_ROWS && v->rows.row != NULL ? &v->rows : &v->cols;
+}
+
+static void release(espi_part *part)
+{
+    vector_part *v = (vector_part *)(void *)part;
+    if (v == NULL) return;
+    espi_symbols_free(&v->names);
+    espi_bag_free(&v->rows);
+    espi_bag_free(&v->cols);
+    espi_lists_free(&v->lists);
+    espi_free(v);
+}
+
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, espi_part **out,
+                       esp_error *err)
+{
+    vector_part *v = espi_alloc_zero(1, sizeof *v);
+    *out = NULL;
+    if (v == NULL) return espi_no_memory(err);
+    v->part.class = leaf->class;
+    v->shape = leaf->class == &espi_kernel_linear ? LINEAR : leaf->class == &espi_kernel_poly ? POLY : RBF;
+    v->gamma = v->shape == LINEAR ? 1.0 : espi_leaf_value(leaf, "gamma");
+    v->coef0 = v->shape == POLY ? espi_leaf_value(leaf, "coef0") : 0.0;
+    v->degree = v->shape == POLY ? (unsigned)espi_leaf_value(leaf, "degree") : 1;
+    if (!espi_bag_make(&v->cols, cols, &v->names, true) ||
+        (rows != cols && !espi_bag_make(&v->rows, rows, &v->names, false)) ||
+        !espi_lists_make(&v->lists, &v->cols, v->names.count)) {
+        release(&v->part);
+        return espi_no_memory(err);
+    }
+    *out = &v->part;
+    return ESP_OK;
+}
+
+static double power(double base, unsigned exponent)
+{
+    double result = 1.0;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if (exponent & 1) result *= base;
+    return result;
+}
+
+/* |x - y|^2 term by term; `other` is the square of what x has in features that y's side lacks. */
+static double distance(const espi_bag *a, size_t i, const espi_bag *b, size_t j, double other)
+{
+    size_t x = a->row[i], y = b->row[j];
+    const size_t x_end = a->row[i + 1], y_end = b->row[j + 1];
+    double sum = other;
+    while (x < x_end || y < y_end) {
+        const bool left = y == y_end || (x < x_end && a->feature[x] <= b->feature[y]);
+        const bool right = x == x_end || (y < y_end && b->feature[y] <= a->feature[x]);
+        const double d = (left ? a->value[x] : 0.0) - (right ? b->value[y] : 0.0);
+        sum += d * d;
+        x += left;
+        y += right;
+    }
+    return sum;
+}
+
+static double rbf(const vector_part *v, const espi_bag *a, size_t i, size_t j, double dot)
+{
+    const double squares = a->square[i] + v->cols.square[j];
+    /* |x|^2 + |y|^2 - 2 x.y loses digits when the three are large: then it is summed up directly. */
+    double d = squares - 2.0 * dot;
+    if (!(v->gamma * squares * 64.0 * DBL_EPSILON < 1e-12)) d = distance(a, i, &v->cols, j, a->other[i]);
+    return exp(-v->gamma * (d > 0.0 ? d : 0.0));
+}
+
+static esp_status row(const espi_part *part, void *workspace, size_t i, size_t from, size_t to, double *out,
+                      esp_error *err)
+{
+    (void)workspace, (void)err;
+    const vector_part *v = view(part);
+    const espi_bag *a = bag_of(v, ESPI_ROWS);
+    for (size_t j = from; j < to; j++) out[j - from] = 0.0;
+    espi_lists_row(&v->lists, a, i, from, to, 1.0, out);
+    for (size_t j = from; j < to && v->shape == POLY; j++)
+        out[j - from] = power(v->gamma * out[j - from] + v->coef0, v->degree);
+    for (size_t j = from; j < to && v->shape == RBF; j++) out[j - from] = rbf(v, a, i, j, out[j - from]);
+    return ESP_OK;
+}
+
+static esp_status diagonal(const espi_part *part, espi_side side, double *out, esp_error *err)
+{
+    (void)err;
+    const vector_part *v = view(part);
+    const espi_bag *bag = bag_of(v, side);
+    for (size_t i = 0; i < bag->rows; i++)
+        out[i] = v->shape == RBF      ? 1.0
+                 : v->shape == LINEAR ? bag->square[i]
+                                      : power(v->gamma * bag->square[i] + v->coef0, v->degree);
+    return ESP_OK;
+}
+
+static espi_wide wide_dot(const espi_bag *a, size_t i, const espi_bag *b, size_t j)
+{
+    espi_wide sum = espi_wide_of(0.0);
+    size_t x = a->row[i], y = b->row[j];
+    while (x < a->row[i + 1] && y < b->row[j + 1]) {
+        const uint32_t f = a->feature[x], g = b->feature[y];
+        if (f == g) sum = espi_wide_add(sum, espi_wide_mul(espi_wide_of(a->value[x]), espi_wide_of(b->value[y])));
+        x += f <= g;
+        y += g <= f;
+    }
+    return sum;
+}
+
+static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
+                       espi_wide *value, esp_error *err)
+{
+    (void)err;
+    const vector_part *v = view(part);
+    const espi_bag *a = bag_of(v, side_i), *b = bag_of(v, side_j);
+    const bool itself = a == b && i == j;
+    if (v->shape == RBF) {
+        const double d = itself ? 0.0 : distance(a, i, b, j, side_i == side_j ? 0.0 : a->other[i]);
+        *value = espi_wide_of(exp(-v->gamma * d));
+        return ESP_OK;
+    }
+    /* Unknown features count in an example's product with itself. */
+    espi_wide dot = wide_dot(a, i, b, j);
+    if (itself && a == &v->rows) dot = espi_wide_add(dot, espi_wide_of(a->other[i]));
+    *value = dot;
+    if (v->shape == LINEAR) return ESP_OK;
+    const espi_wide base = espi_wide_add(espi_wide_mul(espi_wide_of(v->gamma), dot), espi_wide_of(v->coef0));
+    *value = espi_wide_of(1.0);
+    for (unsigned k = 0; k < v->degree; k++) *value = espi_wide_mul(*value, base);
+    return ESP_OK;
+}
+
+static esp_status fold(const espi_part *part, const double *coefficient, void **folded, esp_error *err)
+{
+    const vector_part *v = view(part);
+    double *weight = espi_alloc(v->names.count, sizeof *weight);
+    *folded = weight;
+    if (weight == NULL) return espi_no_memory(err);
+    espi_lists_fold(&v->lists, coefficient, weight);
+    return ESP_OK;
+}
+
+static esp_status score(const espi_part *part, const void *folded, void *workspace, size_t i, double *out,
+                        esp_error *err)
+{
+    (void)workspace, (void)err;
+    *out = espi_bag_dot(bag_of(view(part), ESPI_ROWS), i, folded);
+    return ESP_OK;
+}
+
+#define VECTOR_KERNEL                                                                                                  \
+    .takes = {[ESP_COLUMN_VECTOR] = true, [ESP_COLUMN_SEQUENCE] = true}, .bind = bind, .free = release, .row = row,    \
+    .diagonal = diagonal, .pair = pair
+
+#define GAMMA(default_)                                                                                                \
+    {                                                                                                                  \
+        .info = {"gamma", "scale of the dot product or of the squared distance", default_, "a number > 0"},            \
+        .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = HUGE_VAL                                            \
+    }
+
+const espi_kernel_class espi_kernel_linear = {
+    .name = "linear",
+    .help = "dot product of vectors; a sequence stands for its bag of lower-cased words",
+    .parameters = (const espi_parameter[]){{.info = {0}}},
+    .fold = fold,
+    .folded_free = espi_free,
+    .score = score,
+    VECTOR_KERNEL,
+};
+
+const espi_kernel_class espi_kernel_poly = {
+    .name = "poly",
+    .help = "polynomial (gamma x.y + coef0)^degree",
+    .parameters =
+        (const espi_parameter[]){
+            {.info = {"degree", "exponent", "3", "a whole number from 1 to 100"},
+             .type = ESPI_INTEGER,
+             .low = 1.0,
+             .high = 100.0},
+            GAMMA("1"),
+            {.info = {"coef0", "constant added before the power", "1", "a number >= 0"},
+             .type = ESPI_NUMBER,
+             .low = 0.0,
+             .high = HUGE_VAL},
+            {.info = {0}}},
+    VECTOR_KERNEL,
+};
+
+const espi_kernel_class espi_kernel_rbf = {
+    .name = "rbf",
+    .help = "Gaussian exp(-gamma |x - y|^2)",
+    .parameters = (const espi_parameter[]){GAMMA("1"), {.info = {0}}},
+    VECTOR_KERNEL,
+};
