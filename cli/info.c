@@ -1,0 +1,200 @@
+/* espalier info: what a data file holds, and which kernels there are. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct info_settings {
+    cli_settings common;
+    uint64_t top;
+    bool kernels;
+} info_settings;
+
+/* clang-format off */
+static const cli_option options[] = {
+    {.name = "top", .kind = CLI_NUMBER, .offset = offsetof(info_settings, top), .argument = "N", .fallback = "10",
+     .most = UINT32_MAX, .help = "how many classes of the target to list"},
+    {.name = "kernels", .kind = CLI_FLAG, .offset = offsetof(info_settings, kernels),
+     .help = "list the kernels and their parameters instead"},
+    {.name = NULL}};
+/* clang-format on */
+
+/* A field of a line: TAB, line ends and backslashes are escaped, so that a line stays a line. */
+static void print_field(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\t') fputs("\\t", stdout);
+        else if (*text == '\n') fputs("\\n", stdout);
+        else if (*text == '\r') fputs("\\r", stdout);
+        else if (*text == '\\') fputs("\\\\", stdout);
+        else putchar(*text);
+    }
+}
+
+static void print_text(const char *key, const char *value)
+{
+    printf("%s\t", key);
+    print_field(value);
+    putchar('\n');
+}
+
+static void print_count(const char *key, size_t value) { printf("%s\t%zu\n", key, value); }
+
+static void print_column(const char *name, esp_column_type type, const esp_column_summary *c)
+{
+    static const char *const types[] = {"tree", "sequence", "vector"};
+    print_text("column", name);
+    print_text("type", types[type]);
+    switch (type) {
+    case ESP_COLUMN_TREE:
+        print_count("nodes", c->items);
+        print_count("leaves", c->leaves);
+        print_count("subtrees", c->distinct);
+        print_count("productions", c->productions);
+        print_count("labels", c->symbols);
+        print_count("largest", c->longest);
+        print_count("deepest", c->deepest);
+        break;
+    case ESP_COLUMN_SEQUENCE:
+        print_count("tokens", c->items);
+        print_count("words", c->distinct);
+        print_count("longest", c->longest);
+        break;
+    case ESP_COLUMN_VECTOR:
+        print_count("values", c->items);
+        print_count("features", c->distinct);
+        print_count("longest", c->longest);
+        break;
+    }
+    print_count("empty", c->empty);
+    print_count("bytes", c->bytes);
+}
+
+typedef struct target_class {
+    const char *name;
+    size_t count;
+} target_class;
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const target_class *)a)->name, ((const target_class *)b)->name);
+}
+
+static int by_count(const void *a, const void *b)
+{
+    const target_class *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+/* The different targets, most frequent first; *count says how many. NULL: memory is out. */
+static target_class *count_classes(const esp_dataset *data, size_t *count)
+{
+    const size_t n = esp_dataset_count(data);
+    target_class *classes = malloc((n == 0 ? 1 : n) * sizeof *classes);
+    if (classes == NULL) return NULL;
+    for (size_t i = 0; i < n; i++) classes[i] = (target_class){esp_dataset_target(data, i), 1};
+    qsort(classes, n, sizeof *classes, by_name);
+    *count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (*count > 0 && strcmp(classes[*count - 1].name, classes[i].name) == 0) classes[*count - 1].count++;
+        else classes[(*count)++] = classes[i];
+    }
+    qsort(classes, *count, sizeof *classes, by_count);
+    return classes;
+}
+
+static void print_range(const target_class *classes, size_t count, size_t examples)
+{
+    double least = INFINITY, most = -INFINITY, mean = 0;
+    for (size_t i = 0; i < count; i++) {
+        const double value = strtod(classes[i].name, NULL);
+        least = fmin(least, value);
+        most = fmax(most, value);
+        mean += value * ((double)classes[i].count / (double)examples);
+    }
+    printf("least\t%.17g\nmean\t%.17g\nmost\t%.17g\n", least, mean, most);
+}
+
+static int print_target(const esp_dataset *data, size_t top)
+{
+    const char *name = esp_dataset_target_name(data);
+    if (name == NULL) return CLI_OK;
+    size_t count = 0;
+    target_class *classes = count_classes(data, &count);
+    if (classes == NULL) return cli_fail("out of memory");
+    const bool number = esp_dataset_target_is_number(data);
+    print_text("target", name);
+    print_text("type", number ? "number" : "class");
+    print_count("classes", count);
+    if (number && count > 0) print_range(classes, count, esp_dataset_count(data));
+    /* Numbers are listed only where they look like classes: a long list of measurements tells nothing. */
+    for (size_t i = 0; i < count && i < top && (!number || count <= top); i++) {
+        fputs("class\t", stdout);
+        print_field(classes[i].name);
+        printf("\t%zu\n", classes[i].count);
+    }
+    free(classes);
+    return CLI_OK;
+}
+
+static int print_data(const esp_dataset *data, const char *path, size_t top)
+{
+    print_text("file", path);
+    print_text("format", esp_format_name(esp_dataset_format(data)));
+    print_count("examples", esp_dataset_count(data));
+    if (esp_dataset_bad_count(data) > 0) print_count("skipped", esp_dataset_bad_count(data));
+    int code = print_target(data, top);
+    for (size_t c = 0; code == CLI_OK && c < esp_dataset_columns(data); c++) {
+        esp_column_summary summary;
+        esp_error error;
+        const esp_status status = esp_dataset_summarize(data, c, &summary, &error);
+        if (status != ESP_OK) code = cli_error(status, &error);
+        else print_column(esp_dataset_column_name(data, c), esp_dataset_column_type(data, c), &summary);
+    }
+    return code;
+}
+
+static int print_kernels(void)
+{
+    const char *name, *help;
+    for (size_t k = 0; (name = esp_kernel_name(k, &help)) != NULL; k++) {
+        printf("%s\t\t\t\t%s\n", name, help);
+        const esp_parameter_info *p;
+        for (size_t i = 0; (p = esp_kernel_parameter(k, i)) != NULL; i++)
+            printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->fallback, p->range, p->help);
+    }
+    return CLI_OK;
+}
+
+static int run_info(const cli_settings *settings)
+{
+    const info_settings *s = (const info_settings *)settings;
+    if (s->kernels && settings->operands > 0) return cli_usage("--kernels takes no files");
+    if (s->kernels) return print_kernels();
+    if (settings->operands == 0) return cli_usage("a file is missing: the usage is 'espalier info DATA...'");
+    int code = CLI_OK;
+    for (size_t i = 0; code == CLI_OK && i < settings->operands; i++) {
+        esp_dataset *data = NULL;
+        code = cli_read(settings, settings->operand[i], &data);
+        if (code == CLI_OK) code = print_data(data, settings->operand[i], (size_t)s->top);
+        esp_dataset_free(data);
+    }
+    return code;
+}
+
+const cli_command cli_info = {
+    .name = "info",
+    .usage = "DATA...",
+    .summary = "what a data file holds, in words and numbers",
+    .text = "Prints lines of a key and a value, separated by a TAB. A line 'file' opens each file, a line 'column' "
+            "each of its columns; docs/cli.md describes the keys.",
+    .examples = "espalier info questions.jsonl\n"
+                "espalier info --kernels",
+    .options = options,
+    .reads = true,
+    .most = SIZE_MAX,
+    .settings_size = sizeof(info_settings),
+    .run = run_info};

@@ -1,0 +1,269 @@
+/* The option parser: long and short options from tables, before, between or behind the operands. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_OPTIONS = 64 }; /* of one command; far more than any has */
+
+/* clang-format off */
+const cli_option cli_common_options[] = {
+    {.name = "threads", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, threads), .argument = "N", .most = 1024,
+     .fallback = "0", .help = "threads to use; 0: one per core. Results do not depend on it"},
+    {.name = "memory", .kind = CLI_SIZE, .offset = offsetof(cli_settings, memory), .argument = "SIZE",
+     .help = "most memory to use, such as 500M or 2G (default: all the machine has)"},
+    {.name = "seed", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, seed), .argument = "N", .most = UINT64_MAX,
+     .fallback = "1", .help = "start of the random numbers"},
+    {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, .offset = offsetof(cli_settings, quiet),
+     .help = "say nothing but errors"},
+    {.name = "verbose", .letter = 'v', .kind = CLI_FLAG, .offset = offsetof(cli_settings, verbose),
+     .help = "tell sizes and times on standard error"},
+    {.name = "help", .letter = 'h', .kind = CLI_FLAG, .offset = offsetof(cli_settings, help),
+     .help = "show this text"},
+    {.name = NULL}};
+
+const cli_option cli_reading_options[] = {
+    {.name = "from", .kind = CLI_FORMAT, .offset = offsetof(cli_settings, from), .argument = "FORMAT",
+     .help = "format of the data (default: by its content)"},
+    {.name = "target", .kind = CLI_TEXT, .offset = offsetof(cli_settings, target), .argument = "FIELD",
+     .help = "field that holds the target (default: y, or the label of formats that have one)"},
+    {.name = "clean", .kind = CLI_FLAG, .offset = offsetof(cli_settings, clean),
+     .help = "drop -NONE- traces and function tags from trees"},
+    {.name = "skip-bad", .kind = CLI_FLAG, .offset = offsetof(cli_settings, skip_bad),
+     .help = "skip examples that cannot be read, and say how many"},
+    {.name = NULL}};
+/* clang-format on */
+
+const cli_option *cli_table(const cli_command *command, size_t table)
+{
+    if (table == 0) return command->options;
+    if (table == 1 && command->reads) return cli_reading_options;
+    return table == 1 + (size_t)command->reads ? cli_common_options : NULL;
+}
+
+const char *cli_table_title(const cli_command *command, size_t table)
+{
+    if (table == 0) return "Options";
+    return table == 1 && command->reads ? "Reading data" : "Common options";
+}
+
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[64];
+    const size_t n = strlen(b);
+    if (n >= sizeof row / sizeof *row) return SIZE_MAX;
+    for (size_t j = 0; j <= n; j++) row[j] = j;
+    for (size_t i = 1; *a != '\0'; a++, i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            const size_t replace = diagonal + (*a != b[j - 1]);
+            const size_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            diagonal = row[j];
+            row[j] = replace < shift ? replace : shift;
+        }
+    }
+    return row[n];
+}
+
+const char *cli_nearest(const char *wanted, const char *const *names, size_t count)
+{
+    const char *best = NULL;
+    size_t least = strlen(wanted) / 3 + 2;
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = edit_distance(wanted, names[i]);
+        if (distance < least) least = distance, best = names[i];
+    }
+    return best;
+}
+
+static const cli_option *find_option(const cli_command *command, const char *name, size_t size, char letter,
+                                     size_t *index)
+{
+    *index = 0;
+    for (size_t t = 0; cli_table(command, t) != NULL; t++)
+        for (const cli_option *o = cli_table(command, t); o->name != NULL; o++, ++*index) {
+            if (name == NULL ? o->letter == letter : strncmp(o->name, name, size) == 0 && o->name[size] == '\0')
+                return o;
+        }
+    return NULL;
+}
+
+static int unknown_option(const cli_command *command, const char *name, size_t size)
+{
+    const char *names[MAX_OPTIONS];
+    size_t count = 0;
+    for (size_t t = 0; cli_table(command, t) != NULL; t++)
+        for (const cli_option *o = cli_table(command, t); o->name != NULL; o++) names[count++] = o->name;
+    char wanted[64] = "";
+    if (size < sizeof wanted) memcpy(wanted, name, size);
+    const char *nearest = wanted[0] == '\0' ? NULL : cli_nearest(wanted, names, count);
+    if (nearest != NULL) return cli_usage("unknown option '--%s'; did you mean '--%s'?", wanted, nearest);
+    return cli_usage("unknown option '--%.*s'", size < 200 ? (int)size : 200, name);
+}
+
+/* Whole numbers without a sign; strtoull alone would take "-1" and " 1". */
+static bool parse_number(const char *text, uint64_t *value)
+{
+    if (*text < '0' || *text > '9') return false;
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    return errno == 0 && *end == '\0';
+}
+
+/* As GNU tools have it: K, M, G, T (also KiB ...) are powers of 1024, KB, MB, GB, TB powers of 1000. */
+static bool parse_size(const char *text, uint64_t *value)
+{
+    if ((*text < '0' || *text > '9') && *text != '.') return false;
+    char *end;
+    double bytes = strtod(text, &end);
+    const char *const units = "KMGT", *unit = *end == '\0' ? NULL : strchr(units, *end == 'k' ? 'K' : *end);
+    if (*end != '\0' && unit == NULL) return false;
+    if (unit != NULL) {
+        end++;
+        const double base = strcmp(end, "B") == 0 ? 1000 : 1024;
+        if (*end != '\0' && strcmp(end, "B") != 0 && strcmp(end, "iB") != 0) return false;
+        for (const char *u = units; u <= unit; u++) bytes *= base;
+    }
+    if (!(bytes >= 1 && bytes <= 9e18)) return false;
+    *value = (uint64_t)bytes;
+    return true;
+}
+
+static int set_number(const cli_option *option, const char *text, uint64_t *value)
+{
+    if (parse_number(text, value) && *value >= option->least && *value <= option->most) return CLI_OK;
+    if (option->most == UINT64_MAX)
+        return cli_usage("--%s must be a whole number from %llu on, not '%s'", option->name,
+                         (unsigned long long)option->least, text);
+    return cli_usage("--%s must be a whole number from %llu to %llu, not '%s'", option->name,
+                     (unsigned long long)option->least, (unsigned long long)option->most, text);
+}
+
+static int set_name(const cli_option *option, const char *text, void *value)
+{
+    const char *names[MAX_OPTIONS];
+    size_t count = 0;
+    if (option->kind == CLI_FORMAT) {
+        if (esp_format_find(text, value)) return CLI_OK;
+        for (int f = ESP_FORMAT_JSONL; f <= ESP_FORMAT_SRL; f++) names[count++] = esp_format_name((esp_format)f);
+    } else {
+        for (; option->choices[count] != NULL; count++) {
+            names[count] = option->choices[count];
+            if (strcmp(text, names[count]) != 0) continue;
+            *(int *)value = (int)count + 1;
+            return CLI_OK;
+        }
+    }
+    char list[200] = "";
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) strcat(list, i + 1 < count ? ", " : " or ");
+        strcat(list, names[i]);
+    }
+    return cli_usage("--%s must be %s, not '%s'", option->name, list, text);
+}
+
+static int set_value(const cli_option *option, const char *text, cli_settings *settings)
+{
+    void *value = (char *)settings + option->offset;
+    switch (option->kind) {
+    case CLI_FLAG:
+        *(bool *)value = true;
+        return CLI_OK;
+    case CLI_TEXT:
+        *(const char **)value = text;
+        return CLI_OK;
+    case CLI_NUMBER:
+        return set_number(option, text, value);
+    case CLI_SIZE:
+        if (parse_size(text, value)) return CLI_OK;
+        return cli_usage("--%s must be a size such as 500M or 2G, not '%s'", option->name, text);
+    case CLI_FORMAT:
+    case CLI_CHOICE:
+        break;
+    }
+    return set_name(option, text, value);
+}
+
+typedef struct parser {
+    const cli_command *command;
+    cli_settings *settings;
+    char **next; /* the argument behind the one at hand */
+    bool given[MAX_OPTIONS];
+} parser;
+
+/* One option; `value` is what stood behind it in the same argument, or NULL. */
+static int take(parser *p, const cli_option *option, size_t index, const char *value)
+{
+    if (option->kind != CLI_FLAG && p->given[index]) return cli_usage("--%s is given twice", option->name);
+    p->given[index] = true;
+    if (option->kind == CLI_FLAG && value != NULL)
+        return cli_usage("--%s takes no value, but '%s' was given", option->name, value);
+    if (option->kind != CLI_FLAG && value == NULL) {
+        value = *p->next;
+        if (value == NULL) return cli_usage("--%s needs a value: %s", option->name, option->argument);
+        p->next++;
+    }
+    return set_value(option, value, p->settings);
+}
+
+static int take_long(parser *p, const char *name)
+{
+    const char *equals = strchr(name, '=');
+    const size_t size = equals != NULL ? (size_t)(equals - name) : strlen(name);
+    size_t index;
+    const cli_option *option = find_option(p->command, name, size, 0, &index);
+    if (option == NULL) return unknown_option(p->command, name, size);
+    return take(p, option, index, equals != NULL ? equals + 1 : NULL);
+}
+
+static int take_letters(parser *p, const char *letters)
+{
+    int code = CLI_OK;
+    while (code == CLI_OK && *letters != '\0') {
+        size_t index;
+        const cli_option *option = find_option(p->command, NULL, 0, *letters, &index);
+        if (option == NULL) return cli_usage("unknown option '-%c'", *letters);
+        letters++;
+        if (option->kind == CLI_FLAG) {
+            code = take(p, option, index, NULL);
+        } else {
+            code = take(p, option, index, *letters != '\0' ? letters : NULL);
+            break;
+        }
+    }
+    return code;
+}
+
+static int check_operands(const cli_command *command, const cli_settings *settings)
+{
+    if (settings->operands > command->most) {
+        const char *extra = settings->operand[command->most];
+        if (command->most == 0) return cli_usage("'%s' is one argument too many: the command takes none", extra);
+        return cli_usage("'%s' is one file too many: the usage is 'espalier %s %s'", extra, command->name,
+                         command->usage);
+    }
+    if (settings->operands >= command->least) return CLI_OK;
+    return cli_usage("a file is missing: the usage is 'espalier %s %s'", command->name, command->usage);
+}
+
+int cli_parse(const cli_command *command, char **arguments, cli_settings *settings)
+{
+    parser p = {.command = command, .settings = settings, .next = arguments};
+    for (size_t t = 0; cli_table(command, t) != NULL; t++)
+        for (const cli_option *o = cli_table(command, t); o->name != NULL; o++)
+            if (o->fallback != NULL && set_value(o, o->fallback, settings) != CLI_OK) return CLI_USAGE;
+    settings->operand = arguments;
+    bool options = true;
+    while (*p.next != NULL) {
+        char *argument = *p.next++;
+        int code = CLI_OK;
+        if (!options || argument[0] != '-' || argument[1] == '\0') settings->operand[settings->operands++] = argument;
+        else if (strcmp(argument, "--") == 0) options = false;
+        else code = argument[1] == '-' ? take_long(&p, argument + 2) : take_letters(&p, argument + 1);
+        if (code != CLI_OK || settings->help) return code;
+    }
+    return check_operands(command, settings);
+}

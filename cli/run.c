@@ -1,0 +1,238 @@
+/* Messages, progress, interruption, and the reading and writing that commands share. */
+#include "cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *current_command = "";
+static volatile sig_atomic_t interrupted;
+
+void cli_begin(const char *command) { current_command = command; }
+
+static void say(const char *format, va_list args, const char *tail)
+{
+    fprintf(stderr, current_command[0] == '\0' ? "espalier%s: " : "espalier %s: ", current_command);
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "%s\n", tail);
+}
+
+int cli_fail(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    say(format, args, "");
+    va_end(args);
+    return CLI_FAILURE;
+}
+
+int cli_usage(const char *format, ...)
+{
+    char tail[80];
+    snprintf(tail, sizeof tail, "; see 'espalier %s%s--help'", current_command, current_command[0] == '\0' ? "" : " ");
+    const size_t size = strlen(format);
+    va_list args;
+    va_start(args, format);
+    say(format, args, size > 0 && format[size - 1] == '?' ? tail + 1 : tail);
+    va_end(args);
+    return CLI_USAGE;
+}
+
+int cli_error(esp_status status, const esp_error *error)
+{
+    /* A blocked read or write that Ctrl-C ended comes back as a failure of the system. */
+    cli_fail("%s", interrupted && status == ESP_ERR_IO ? "interrupted" : error->message);
+    return status == ESP_ERR_PARAM ? CLI_USAGE : CLI_FAILURE;
+}
+
+void cli_note(const cli_settings *settings, const char *format, ...)
+{
+    if (settings->quiet) return;
+    va_list args;
+    va_start(args, format);
+    say(format, args, "");
+    va_end(args);
+}
+
+void cli_detail(const cli_settings *settings, const char *format, ...)
+{
+    if (settings->quiet || !settings->verbose) return;
+    va_list args;
+    va_start(args, format);
+    say(format, args, "");
+    va_end(args);
+}
+
+int cli_flush(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
+    return cli_fail("standard output: %s", errno != 0 ? strerror(errno) : "writing failed");
+}
+
+double cli_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+/* A shell that starts a job in the background has SIGINT ignored, and so it stays. */
+static void catch_interrupt(void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND}, old;
+    sigemptyset(&action.sa_mask);
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL);
+}
+
+void cli_interrupt_default(void) { catch_interrupt(SIG_DFL); }
+
+static struct {
+    char stage[64];
+    double began, drawn;
+    unsigned turns;
+    bool visible;
+} bar;
+
+static void draw(double fraction, double now)
+{
+    static const char cells[] = "##############################";
+    const double gone = now - bar.began;
+    if (fraction < 0) {
+        fprintf(stderr, "\r\033[K%s %c %.0f s", bar.stage, "|/-\\"[bar.turns++ % 4], gone);
+    } else {
+        const double left = fraction > 0 ? gone * (1 - fraction) / fraction : 0;
+        fprintf(stderr, "\r\033[K%s [%-30.*s] %3.0f %%  %d:%02d left", bar.stage, (int)(fraction * 30), cells,
+                fraction * 100, (int)left / 60, (int)left % 60);
+    }
+    fflush(stderr);
+    bar.visible = true;
+}
+
+static int on_progress(void *user, const char *stage, double fraction)
+{
+    if (interrupted) return 1;
+    if (!*(const bool *)user) return 0;
+    const double now = cli_seconds();
+    if (strncmp(bar.stage, stage, sizeof bar.stage - 1) != 0) {
+        snprintf(bar.stage, sizeof bar.stage, "%s", stage);
+        bar.began = bar.drawn = now; /* the first picture comes late: short work shows none */
+    }
+    if (now - bar.drawn < 0.1) return 0;
+    bar.drawn = now;
+    draw(fraction > 1 ? 1 : fraction, now);
+    return 0;
+}
+
+esp_run cli_run(const cli_settings *settings)
+{
+    static bool shown;
+    shown = !settings->quiet && isatty(STDERR_FILENO);
+    if (!interrupted) catch_interrupt(on_interrupt);
+    const uint64_t limit = cli_memory_limit(settings);
+    return (esp_run){.threads = (int)settings->threads,
+                     .memory = limit > SIZE_MAX ? SIZE_MAX : (size_t)limit,
+                     .progress = on_progress,
+                     .user = &shown};
+}
+
+void cli_run_end(void)
+{
+    if (bar.visible) fputs("\r\033[K", stderr);
+    bar.visible = false;
+    bar.stage[0] = '\0';
+}
+
+uint64_t cli_memory_limit(const cli_settings *settings)
+{
+    if (settings->memory != 0) return settings->memory;
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+}
+
+const char *cli_size_text(uint64_t bytes, bool up, char text[32])
+{
+    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
+    uint64_t unit = 1000;
+    size_t name = 0;
+    if (bytes < unit) {
+        snprintf(text, 32, "%u bytes", (unsigned)bytes);
+        return text;
+    }
+    for (; bytes / unit >= 1000; name++) unit *= 1000;
+    const uint64_t tenth = unit / 10, tenths = bytes / tenth + (up && bytes % tenth != 0);
+    snprintf(text, 32, "%llu.%llu %s", (unsigned long long)tenths / 10, (unsigned long long)tenths % 10, units[name]);
+    return text;
+}
+
+int cli_read(const cli_settings *settings, const char *path, esp_dataset **out)
+{
+    const esp_read_options options = {
+        .format = settings->from, .target = settings->target, .clean = settings->clean, .skip_bad = settings->skip_bad};
+    esp_error error;
+    const esp_run run = cli_run(settings);
+    const double began = cli_seconds();
+    const esp_status status = esp_dataset_read(path, &options, &run, out, &error);
+    cli_run_end();
+    if (status != ESP_OK) return cli_error(status, &error);
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    const size_t count = esp_dataset_count(*out), bad = esp_dataset_bad_count(*out);
+    if (bad > 0)
+        cli_note(settings, "%s: skipped %zu bad example%s; the first: %s", name, bad, bad == 1 ? "" : "s",
+                 esp_dataset_first_bad(*out));
+    cli_detail(settings, "%s: %zu example%s read in %.3f s", name, count, count == 1 ? "" : "s", cli_seconds() - began);
+    return CLI_OK;
+}
+
+int cli_check_output(const char *path)
+{
+    if (path == NULL || strcmp(path, "-") == 0) return CLI_OK;
+    struct stat st;
+    if (stat(path, &st) == 0) {
+        if (S_ISDIR(st.st_mode)) return cli_fail("%s: is a directory, not a file to write to", path);
+        return access(path, W_OK) == 0 ? CLI_OK : cli_fail("%s: %s", path, strerror(errno));
+    }
+    const char *slash = strrchr(path, '/');
+    const size_t size = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
+    char *folder = strndup(slash == NULL ? "." : path, size);
+    if (folder == NULL) return cli_fail("out of memory");
+    int code = CLI_OK;
+    if (stat(folder, &st) != 0)
+        code = cli_fail("%s: the folder '%s' cannot be used: %s", path, folder, strerror(errno));
+    else if (!S_ISDIR(st.st_mode)) code = cli_fail("%s: '%s' is a file, not a folder", path, folder);
+    else if (access(folder, W_OK | X_OK) != 0)
+        code = cli_fail("%s: cannot write in the folder '%s': %s", path, folder, strerror(errno));
+    free(folder);
+    return code;
+}
+
+int cli_write(const esp_dataset *data, const char *path, esp_format format)
+{
+    if (path == NULL) path = "-";
+    if (strcmp(path, "-") == 0) {
+        cli_interrupt_default(); /* there is no file to leave half-written */
+        if (format == ESP_FORMAT_AUTO) format = ESP_FORMAT_JSONL;
+    }
+    esp_error error;
+    const esp_status status = esp_dataset_write(data, path, format, &error);
+    return status == ESP_OK ? CLI_OK : cli_error(status, &error);
+}
+
+bool cli_ends_with(const char *path, const char *ending)
+{
+    const size_t size = strlen(path), tail = strlen(ending);
+    return size >= tail && strcasecmp(path + size - tail, ending) == 0;
+}
