@@ -1,0 +1,43 @@
+# The front door; the build itself is in CMakeLists.txt and CMakePresets.json.
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+
+all: build
+
+help:
+	@echo 'make            build build/espalier, build/libespalier.a and build/libespalier.so'
+	@echo 'make demo       build, then run the main job on the data that ships inside'
+	@echo 'make test       build and run all tests'
+	@echo 'make bench      build, then print the benchmark table'
+	@echo 'make fuzz       run each fuzzer for FUZZ_SECONDS (now $(FUZZ_SECONDS)) seconds'
+	@echo 'make install    install below PREFIX (now $(PREFIX)); DESTDIR is put in front'
+	@echo 'make clean      remove all that was built'
+	@echo 'Debian packages that are missing are installed; ESPALIER_NO_INSTALL=1 forbids it.'
+
+build:
+	@scripts/dependencies.sh build
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release
+
+demo: build
+	@examples/demo.sh
+
+test:
+	@scripts/dependencies.sh test
+	@scripts/test
+
+bench: build
+	@bench/run
+
+fuzz:
+	@scripts/dependencies.sh test
+	@scripts/fuzz $(FUZZ_SECONDS)
+
+install: build
+	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
+
+clean:
+	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz
+
+.PHONY: all help build demo test bench fuzz install clean

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Installs the Debian packages that a job needs and that are not there yet: dependencies.sh build|test
+# Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
+set -eu
+
+build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev"
+test="clang libcmocka-dev zstd"
+
+case "${1:-}" in
+build) wanted=$build ;;
+test) wanted="$build $test" ;;
+*) echo "usage: dependencies.sh build|test" >&2; exit 2 ;;
+esac
+[ -z "${ESPALIER_NO_INSTALL:-}" ] || exit 0
+
+give_up()
+{
+    echo "espalier: $1" >&2
+    echo "espalier: needed, by their Debian names: $wanted" >&2
+    echo "espalier: where they are there under other names, set ESPALIER_NO_INSTALL=1" >&2
+    exit 1
+}
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+not_installed() { for package; do installed "$package" || printf '%s ' "$package"; done; }
+
+# The sanitizer and fuzzer runtimes of clang are packaged by its version: libclang-rt-14-dev in Debian 12.
+clang_runtime()
+{
+    if installed clang; then dpkg-query -W -f '${Depends}\n' clang; else apt-cache depends clang; fi |
+        sed -n 's/.*clang-\([0-9][0-9]*\).*/libclang-rt-\1-dev/p' | head -n 1
+}
+
+as_root()
+{
+    if [ "$(id -u)" = 0 ]; then "$@"
+    elif command -v sudo >/dev/null; then sudo "$@"
+    else give_up "installing packages takes root or sudo"
+    fi
+}
+apt() { as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@"; }
+
+command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
+    give_up "this system has no apt, so packages cannot be installed here"
+
+missing=$(not_installed $wanted)
+if [ "$1" = test ] && installed clang; then missing="$missing$(not_installed $(clang_runtime))"; fi
+[ -n "$missing" ] || exit 0
+
+echo "espalier: looking for $missing"
+apt update -qq >/dev/null || give_up "the package lists cannot be fetched"
+if [ "$1" = test ]; then missing=$(not_installed $wanted $(clang_runtime)); fi
+echo "espalier: installing $missing"
+apt install -y -qq --no-install-recommends $missing >/dev/null || give_up "the packages cannot be installed"

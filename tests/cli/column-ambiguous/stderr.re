@@ -1,0 +1,1 @@
+espalier gram: .*grct.*lct.*loct.*cgrct.*clct.*
