@@ -77,11 +77,11 @@ static void print_kernels(void)
         for (size_t i = 0; (p = esp_kernel_parameter(k, i)) != NULL; i++) {
             fputs(".br\n\\fI", stdout);
             print_text(p->name);
-            fputs("\\fR: ", stdout);
-            print_text(p->help);
-            fputs("; ", stdout);
+            fputs("\\fR (", stdout);
             print_text(p->range);
             if (p->fallback[0] != '\0') fputs("; default ", stdout), print_text(p->fallback);
+            fputs("): ", stdout);
+            print_text(p->help);
             putchar('\n');
         }
     }

@@ -45,7 +45,7 @@ ESP_API const char *esp_version(void);
 /* How a long call runs. NULL stands for all zeros. */
 typedef struct esp_run {
     int threads;   /* 0: one per core. Results never depend on it. */
-    size_t memory; /* bytes the call may allocate for its result and its workspace; 0: no limit */
+    size_t memory; /* bytes that the result may take; a call that needs more fails before it starts; 0: no limit */
     /* Called now and then, always from the calling thread; `fraction` runs from 0 to 1 within a stage and
      * is negative where the amount of work is not known. A result other than 0 cancels the call. */
     int (*progress)(void *user, const char *stage, double fraction);
@@ -111,7 +111,7 @@ ESP_API bool esp_dataset_target_is_number(const esp_dataset *data);
 typedef struct esp_column_summary {
     size_t items;       /* trees: nodes that are not leaves; sequences: tokens; vectors: stored values */
     size_t leaves;      /* trees: leaves */
-    size_t distinct;    /* trees: different subtrees; sequences: different tokens; vectors: different features */
+    size_t distinct;    /* trees: different subtrees; sequences: different words; vectors: different features */
     size_t productions; /* trees: different productions */
     size_t symbols;     /* trees: different labels */
     size_t longest;     /* largest tree (nodes without leaves), sequence or vector */
@@ -128,7 +128,7 @@ ESP_API esp_status esp_dataset_text(const esp_dataset *data, size_t column, size
                                     esp_error *err);
 ESP_API void esp_text_free(char *text);
 
-/* Draws `count` labelled trees from a probabilistic grammar file (docs/formats.md): columns tree and words. */
+/* Draws `count` labelled trees from a probabilistic grammar file (docs/sampling.md): columns tree and words. */
 ESP_API esp_status esp_dataset_sample(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run,
                                       esp_dataset **out, esp_error *err);
 

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #ifdef ESPI_ALLOC_HOOK
 #include <stdatomic.h>
@@ -33,6 +34,17 @@ static void *counted(void *block) { return block; }
 static void forgotten(const void *block) { (void)block; }
 #endif
 
+/* Large tables are looked up at random: huge pages spare most of the address translation. */
+static void *advised(void *block, size_t bytes)
+{
+    enum { LARGE = 1 << 22, HUGE_PAGE = 1 << 21 };
+    if (block != NULL && bytes >= LARGE) {
+        const uintptr_t start = ((uintptr_t)block + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1);
+        (void)madvise((void *)start, bytes - HUGE_PAGE, MADV_HUGEPAGE);
+    }
+    return block;
+}
+
 static bool product(size_t count, size_t size, size_t *bytes)
 {
     if (size != 0 && count > SIZE_MAX / 2 / size) return false;
@@ -43,20 +55,20 @@ static bool product(size_t count, size_t size, size_t *bytes)
 void *espi_alloc(size_t count, size_t size)
 {
     size_t bytes;
-    return product(count, size, &bytes) && !refused() ? counted(malloc(bytes)) : NULL;
+    return product(count, size, &bytes) && !refused() ? counted(advised(malloc(bytes), bytes)) : NULL;
 }
 
 void *espi_alloc_zero(size_t count, size_t size)
 {
     size_t bytes;
-    return product(count, size, &bytes) && !refused() ? counted(calloc(1, bytes)) : NULL;
+    return product(count, size, &bytes) && !refused() ? counted(advised(calloc(1, bytes), bytes)) : NULL;
 }
 
 void *espi_realloc(void *block, size_t count, size_t size)
 {
     size_t bytes;
     if (!product(count, size, &bytes) || refused()) return NULL;
-    return block == NULL ? counted(malloc(bytes)) : realloc(block, bytes);
+    return block == NULL ? counted(advised(malloc(bytes), bytes)) : advised(realloc(block, bytes), bytes);
 }
 
 void espi_free(void *block)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Powers of ten that a double holds exactly. */
 static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
@@ -69,6 +70,20 @@ bool espi_number_parse(const char *text, size_t size, double *value)
     const double m = (double)mantissa, v = power < 0 ? m / exact_power[-power] : m * exact_power[power];
     *value = negative ? -v : v;
     return true;
+}
+
+bool espi_number_like(const char *text, size_t size)
+{
+    static const char *const words[] = {"nan", "inf", "infinity"};
+    const size_t sign = size > 0 && (text[0] == '+' || text[0] == '-');
+    size_t digits = 0, other = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == size - sign && strncasecmp(words[i], text + sign, size - sign) == 0) return true;
+    for (size_t i = sign; i < size; i++) {
+        if (text[i] >= '0' && text[i] <= '9') digits++;
+        else if (strchr(".eE+-", text[i]) == NULL || text[i] == '\0' || digits == 0) other++;
+    }
+    return digits > 0 && other == 0;
 }
 
 static size_t print(double value, int digits, char text[32])

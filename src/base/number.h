@@ -7,6 +7,8 @@
 
 /* Reads all of text[0..size) as a decimal number. False if it is none, or not finite ("nan", "inf", "1e999"). */
 bool espi_number_parse(const char *text, size_t size, double *value);
+/* Whether the text is written like a number, finite or not: 1e999, -inf, NaN. */
+bool espi_number_like(const char *text, size_t size);
 /* Writes %.17g. Returns the length. */
 size_t espi_number_print(double value, char text[32]);
 /* Writes the shortest decimal that reads back as the same number. Returns the length. */

@@ -34,6 +34,7 @@ static int open_temporary(espi_output *o)
 {
     const size_t size = strlen(o->path) + 48;
     o->temporary = espi_alloc(size, 1);
+    if (o->temporary == NULL) errno = ENOMEM;
     if (o->temporary == NULL) return -1;
     int fd = -1;
     for (int attempt = 0; attempt < 100 && fd < 0; attempt++) {
@@ -76,7 +77,7 @@ esp_status espi_output_open(const char *path, espi_output **out, esp_error *err)
         o->fd = open_temporary(o);
     }
     if (o->fd < 0) {
-        const esp_status status = espi_fail_errno(err, path);
+        const esp_status status = errno == ENOMEM ? espi_no_memory(err) : espi_fail_errno(err, path);
         release(o);
         return status;
     }

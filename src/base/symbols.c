@@ -54,6 +54,16 @@ uint32_t espi_symbols_add(espi_symbols *table, const char *text, size_t size)
     return table->slot[at] = (uint32_t)table->count++;
 }
 
+void espi_symbols_truncate(espi_symbols *table, size_t count)
+{
+    /* Last in, first out: no later symbol's probe can run over the slot that is freed. */
+    while (table->count > count) {
+        size_t at = table->symbol[--table->count].hash & table->mask;
+        while (table->slot[at] != table->count) at = (at + 1) & table->mask;
+        table->slot[at] = ESPI_NO_SYMBOL;
+    }
+}
+
 uint32_t espi_symbols_find(const espi_symbols *table, const char *text, size_t size)
 {
     if (table->mask == 0 || size >= UINT32_MAX) return ESPI_NO_SYMBOL;

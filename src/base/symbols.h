@@ -24,6 +24,8 @@ typedef struct espi_symbols {
 /* A zeroed espi_symbols is empty. Returns the number of the string, added if new; ESPI_NO_SYMBOL if memory is
  * out or the string is longer than 4 GB. */
 uint32_t espi_symbols_add(espi_symbols *table, const char *text, size_t size);
+/* Forgets the symbols from `count` on, so that their numbers are given anew. */
+void espi_symbols_truncate(espi_symbols *table, size_t count);
 /* The number of the string, or ESPI_NO_SYMBOL. */
 uint32_t espi_symbols_find(const espi_symbols *table, const char *text, size_t size);
 /* For each symbol of `from`, its number in `to` or ESPI_NO_SYMBOL; NULL if memory is out. */

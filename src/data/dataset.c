@@ -85,7 +85,17 @@ esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp
     return ESP_OK;
 }
 
-void espi_row_begin(esp_dataset *data) { data->row_target_number = false; }
+/* The words of a sequence column, the features of a vector column. */
+static espi_symbols *symbols_of(espi_column *c)
+{
+    return c->type == ESP_COLUMN_SEQUENCE ? &c->sequences.symbols : &c->vectors.features;
+}
+
+void espi_row_begin(esp_dataset *data)
+{
+    data->row_target_number = false;
+    for (size_t i = 0; i < data->columns; i++) data->column[i].kept_symbols = symbols_of(&data->column[i])->count;
+}
 
 esp_status espi_row_end(esp_dataset *data, esp_error *err)
 {
@@ -112,6 +122,7 @@ void espi_row_drop(esp_dataset *data)
     for (size_t i = 0; i < data->columns; i++) {
         espi_column *c = &data->column[i];
         c->rows = data->rows;
+        espi_symbols_truncate(symbols_of(c), c->kept_symbols);
         if (c->type == ESP_COLUMN_TREE) c->trees.roots = data->rows;
         if (c->sequences.row != NULL) {
             c->sequences.tokens = c->sequences.row[data->rows];
@@ -246,7 +257,7 @@ esp_status espi_end_vector(espi_column *column, esp_error *err)
 {
     espi_vectors *v = &column->vectors;
     const size_t first = column->rows > 0 ? v->row[column->rows] : 0;
-    sort_entries(v->feature + first, v->value + first, v->entries - first);
+    if (v->entries > first) sort_entries(v->feature + first, v->value + first, v->entries - first);
     for (size_t i = first + 1; i < v->entries; i++) {
         char quoted[96];
         if (v->feature[i] != v->feature[i - 1]) continue;
@@ -282,6 +293,16 @@ esp_status espi_set_target(esp_dataset *data, const char *name, const char *text
 }
 
 /* ------------------------------------------------------------- questions */
+
+size_t espi_column_bytes(const espi_column *c)
+{
+    const espi_sequences *s = &c->sequences;
+    const espi_vectors *v = &c->vectors;
+    return espi_forest_bytes(&c->trees) + espi_symbols_bytes(&s->symbols) + s->row_capacity * sizeof *s->row +
+           s->token_capacity * sizeof *s->token + s->factor_capacity * sizeof *s->factor +
+           espi_symbols_bytes(&v->features) + v->row_capacity * sizeof *v->row +
+           v->feature_capacity * sizeof *v->feature + v->value_capacity * sizeof *v->value;
+}
 
 size_t esp_dataset_count(const esp_dataset *data) { return data->rows; }
 esp_format esp_dataset_format(const esp_dataset *data) { return data->format; }

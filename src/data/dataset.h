@@ -33,6 +33,7 @@ typedef struct espi_column {
     espi_forest trees;
     espi_sequences sequences;
     espi_vectors vectors;
+    size_t kept_symbols; /* words or features of the complete rows; what a dropped row brought is forgotten */
 } espi_column;
 
 struct esp_dataset {
@@ -74,6 +75,9 @@ esp_status espi_end_vector(espi_column *column, esp_error *err);
 /* The target of the row. `number`: the text is a number (in JSON: it was not given as a string). */
 esp_status espi_set_target(esp_dataset *data, const char *name, const char *text, size_t size, bool number,
                            esp_error *err);
+
+/* Memory held by a column. */
+size_t espi_column_bytes(const espi_column *column);
 
 void espi_row_begin(esp_dataset *data);
 esp_status espi_row_end(esp_dataset *data, esp_error *err);

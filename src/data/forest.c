@@ -8,7 +8,8 @@ enum { FIRST_SLOTS = 256 };
 
 static uint32_t mix(uint32_t label, const uint32_t *item, size_t count)
 {
-    uint64_t h = label + UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t h = (label + UINT64_C(0x9E3779B97F4A7C15)) * UINT64_C(0x9FB21C651E98DF25);
+    h ^= h >> 32;
     for (size_t i = 0; i < count; i++) {
         h = (h ^ item[i]) * UINT64_C(0x9FB21C651E98DF25);
         h ^= h >> 32;
@@ -16,24 +17,32 @@ static uint32_t mix(uint32_t label, const uint32_t *item, size_t count)
     return (uint32_t)((h * UINT64_C(0x9E3779B97F4A7C15)) >> 32);
 }
 
-/* A table of `slots` free slots into which the entries that hash_of names are put again. */
-static bool rehash(uint32_t **slot, size_t *mask, size_t count, const void *entry, size_t entry_size,
-                   size_t hash_offset)
+#define FREE UINT64_MAX
+
+/* Makes room for one more in a table that is at most half full. Slots carry their hash, so nothing else is read. */
+static bool grow_table(uint64_t **slot, size_t *mask, size_t count)
 {
+    if (count * 2 < *mask) return true;
     const size_t slots = *mask == 0 ? FIRST_SLOTS : (*mask + 1) * 2;
-    uint32_t *fresh = espi_alloc(slots, sizeof *fresh);
+    uint64_t *fresh = espi_alloc(slots, sizeof *fresh);
     if (fresh == NULL) return false;
     memset(fresh, 0xFF, slots * sizeof *fresh);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t hash;
-        memcpy(&hash, (const char *)entry + i * entry_size + hash_offset, sizeof hash);
-        size_t at = hash & (slots - 1);
-        while (fresh[at] != ESPI_NO_NODE) at = (at + 1) & (slots - 1);
-        fresh[at] = (uint32_t)i;
+    for (size_t i = 0; *mask > 0 && i <= *mask; i++) {
+        if ((*slot)[i] == FREE) continue;
+        size_t at = ((*slot)[i] >> 32) & (slots - 1);
+        while (fresh[at] != FREE) at = (at + 1) & (slots - 1);
+        fresh[at] = (*slot)[i];
     }
     espi_free(*slot);
     *slot = fresh;
     *mask = slots - 1;
+    return true;
+}
+
+static bool equal(const uint32_t *a, const uint32_t *b, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (a[i] != b[i]) return false;
     return true;
 }
 
@@ -42,11 +51,11 @@ static size_t probe_production(const espi_forest *f, uint32_t label, const uint3
                                uint32_t hash)
 {
     for (size_t at = hash & f->production_mask;; at = (at + 1) & f->production_mask) {
-        const uint32_t id = f->production_slot[at];
-        if (id == ESPI_NO_NODE) return at;
-        const espi_production *p = &f->production[id];
-        if (p->hash == hash && p->label == label && p->arity == arity &&
-            memcmp(f->child_label + p->children, child_label, arity * sizeof *child_label) == 0)
+        const uint64_t slot = f->production_slot[at];
+        if (slot == FREE) return at;
+        if (slot >> 32 != hash) continue;
+        const espi_production *p = &f->production[(uint32_t)slot];
+        if (p->label == label && p->arity == arity && equal(f->child_label + p->children, child_label, arity))
             return at;
     }
 }
@@ -55,7 +64,8 @@ uint32_t espi_forest_find_production(const espi_forest *f, uint32_t label, const
                                      size_t arity)
 {
     if (f->production_mask == 0) return ESPI_NO_NODE;
-    return f->production_slot[probe_production(f, label, child_label, arity, mix(label, child_label, arity))];
+    /* A free slot reads as ESPI_NO_NODE. */
+    return (uint32_t)f->production_slot[probe_production(f, label, child_label, arity, mix(label, child_label, arity))];
 }
 
 static uint32_t label_of(const espi_forest *f, espi_ref node)
@@ -74,48 +84,39 @@ static uint32_t production_of(espi_forest *f, uint32_t label, const espi_ref *ch
         labels[i] = label_of(f, child[i]);
         inner += labels[i] & 1;
     }
-    if (f->productions * 2 >= f->production_mask &&
-        !rehash(&f->production_slot, &f->production_mask, f->productions, f->production, sizeof *f->production,
-                offsetof(espi_production, hash)))
-        return ESPI_NO_NODE;
+    if (!grow_table(&f->production_slot, &f->production_mask, f->productions)) return ESPI_NO_NODE;
     const uint32_t hash = mix(label, labels, arity);
     const size_t at = probe_production(f, label, labels, arity, hash);
-    if (f->production_slot[at] != ESPI_NO_NODE) return f->production_slot[at];
+    if (f->production_slot[at] != FREE) return (uint32_t)f->production_slot[at];
     if (!espi_reserve(&f->production, &f->production_capacity, f->productions + 1, sizeof *f->production))
         return ESPI_NO_NODE;
     f->production[f->productions] = (espi_production){.children = f->child_labels,
                                                       .label = label,
                                                       .arity = (uint32_t)arity,
-                                                      .inner = inner,
-                                                      .hash = hash};
+                                                      .inner = inner};
     f->child_labels += arity;
-    return f->production_slot[at] = (uint32_t)f->productions++;
+    f->production_slot[at] = (uint64_t)hash << 32 | f->productions;
+    return (uint32_t)f->productions++;
 }
 
 static size_t probe_vertex(const espi_forest *f, uint32_t label, const espi_ref *child, size_t arity, uint32_t hash)
 {
     for (size_t at = hash & f->vertex_mask;; at = (at + 1) & f->vertex_mask) {
-        const uint32_t id = f->vertex_slot[at];
-        if (id == ESPI_NO_NODE) return at;
-        const espi_vertex *v = &f->vertex[id];
-        if (v->hash != hash) continue;
+        const uint64_t slot = f->vertex_slot[at];
+        if (slot == FREE) return at;
+        if (slot >> 32 != hash) continue;
+        const espi_vertex *v = &f->vertex[(uint32_t)slot];
         const espi_production *p = &f->production[v->production];
-        if (p->label == label && p->arity == arity &&
-            memcmp(f->child + v->children, child, arity * sizeof *child) == 0)
-            return at;
+        if (p->label == label && p->arity == arity && equal(f->child + v->children, child, arity)) return at;
     }
 }
 
 espi_ref espi_forest_node(espi_forest *f, uint32_t label, const espi_ref *child, size_t arity)
 {
-    if (arity >= ESPI_LEAF) return ESPI_NO_NODE;
-    if (f->vertices * 2 >= f->vertex_mask &&
-        !rehash(&f->vertex_slot, &f->vertex_mask, f->vertices, f->vertex, sizeof *f->vertex,
-                offsetof(espi_vertex, hash)))
-        return ESPI_NO_NODE;
+    if (arity >= ESPI_LEAF || !grow_table(&f->vertex_slot, &f->vertex_mask, f->vertices)) return ESPI_NO_NODE;
     const uint32_t hash = mix(label, child, arity);
     const size_t at = probe_vertex(f, label, child, arity, hash);
-    if (f->vertex_slot[at] != ESPI_NO_NODE) return f->vertex_slot[at];
+    if (f->vertex_slot[at] != FREE) return (uint32_t)f->vertex_slot[at];
     if (f->vertices >= ESPI_NO_SYMBOL ||
         !espi_reserve(&f->child, &f->child_capacity, f->children + arity, sizeof *f->child) ||
         !espi_reserve(&f->vertex, &f->vertex_capacity, f->vertices + 1, sizeof *f->vertex))
@@ -125,10 +126,10 @@ espi_ref espi_forest_node(espi_forest *f, uint32_t label, const espi_ref *child,
     memcpy(f->child + f->children, child, arity * sizeof *child);
     f->vertex[f->vertices] = (espi_vertex){.children = f->children,
                                            .production = production,
-                                           .rank = f->production[production].count++,
-                                           .hash = hash};
+                                           .rank = f->production[production].count++};
     f->children += arity;
-    return f->vertex_slot[at] = (uint32_t)f->vertices++;
+    f->vertex_slot[at] = (uint64_t)hash << 32 | f->vertices;
+    return (uint32_t)f->vertices++;
 }
 
 bool espi_forest_add_root(espi_forest *f, espi_ref root)

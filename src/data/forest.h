@@ -18,7 +18,6 @@ typedef struct espi_vertex {
     size_t children; /* where its references start in forest->child */
     uint32_t production;
     uint32_t rank; /* its number inside the group */
-    uint32_t hash;
 } espi_vertex;
 
 typedef struct espi_production {
@@ -27,7 +26,6 @@ typedef struct espi_production {
     uint32_t arity;  /* children; at least 1 */
     uint32_t inner;  /* children that are no leaves; 0: a pre-terminal */
     uint32_t count;  /* vertices in the group */
-    uint32_t hash;
 } espi_production;
 
 typedef struct espi_forest {
@@ -40,7 +38,7 @@ typedef struct espi_forest {
     size_t productions, production_capacity;
     uint32_t *child_label; /* symbol * 2 + (1 if inner) */
     size_t child_labels, child_label_capacity;
-    uint32_t *vertex_slot, *production_slot; /* open addressing; ESPI_NO_NODE marks a free slot */
+    uint64_t *vertex_slot, *production_slot; /* open addressing: hash << 32 | number; all ones: free */
     size_t vertex_mask, production_mask;
     espi_ref *root; /* one per example; ESPI_NO_NODE: an empty tree */
     size_t roots, root_capacity;

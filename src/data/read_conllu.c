@@ -126,7 +126,7 @@ static esp_status link_words(espi_reader *r, esp_error *err)
     for (size_t i = b->words; i > 0; i--) { /* from the last, so that each list comes out in order */
         word *w = &b->word[i];
         if (w->head > b->words)
-            return espi_fail_at(err, name, w->line, w->place, "head %zu does not exist; the sentence has %zu words",
+            return espi_fail_at(err, name, w->line, w->place, "head %zu does not exist; words in the sentence: %zu",
                                 w->head, b->words);
         w->next = b->word[w->head].first;
         b->word[w->head].first = i;

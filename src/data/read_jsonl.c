@@ -179,7 +179,7 @@ static esp_status tree_string(espi_reader *r, espi_column *column, esp_error *er
     espi_tree_parser *t = &r->trees;
     char quoted[96];
     espi_tree_begin(t, &column->trees, r->options.clean);
-    bool complete = *r->stream.at == '(' && espi_reader_empty_tree(r);
+    bool complete = false;
     for (;;) {
         piece p;
         const esp_status status = next_piece(r, &p, err);

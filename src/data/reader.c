@@ -110,16 +110,6 @@ esp_status espi_reader_column(espi_reader *r, const char *name, size_t size, esp
     return espi_reader_place(r, espi_row_column(r->data, name, size, type, out, err), err);
 }
 
-bool espi_reader_empty_tree(espi_reader *r)
-{
-    for (size_t n = 1; espi_reader_ahead(r, n + 1); n++) {
-        const char c = r->stream.at[n];
-        if (c == ')') espi_stream_advance(&r->stream, n + 1);
-        if (c != ' ' && c != '\t') return c == ')';
-    }
-    return false;
-}
-
 static esp_status unfinished_tree(espi_reader *r, size_t line, esp_error *err)
 {
     const size_t open = espi_tree_open(&r->trees);
@@ -138,7 +128,6 @@ esp_status espi_reader_tree(espi_reader *r, espi_column *column, bool lines, esp
     if (first < 0 || first == '\n') return espi_stream_fail(s, err, "a tree is missing here");
     if (first != '(')
         return espi_stream_fail(s, err, "a tree starts with '(', not with %s", espi_quote(s->at, 1, quoted));
-    if (espi_reader_empty_tree(r)) return espi_set_tree(column, ESPI_NO_NODE, err);
     const size_t line = s->line;
     espi_tree_begin(&r->trees, &column->trees, r->options.clean);
     for (;;) {
@@ -165,6 +154,10 @@ esp_status espi_reader_label(espi_reader *r, const bool stop[256], esp_error *er
     esp_status status = espi_reader_token(r, stop, &size, err);
     if (status != ESP_OK) return status;
     const bool number = espi_number_parse(s->at, size, &value);
+    if (!number && espi_number_like(s->at, size)) {
+        char quoted[96];
+        return espi_stream_fail(s, err, "the label %s is not a finite number", espi_quote(s->at, size, quoted));
+    }
     const size_t plus = number && s->at[0] == '+';
     status = espi_set_target(r->data, "y", s->at + plus, size - plus, number, err);
     if (status == ESP_OK) espi_stream_advance(s, size);
@@ -225,7 +218,7 @@ esp_status espi_reader_end_elements(espi_reader *r, espi_column *column, size_t 
     const espi_vectors *v = &column->vectors;
     char quoted[96];
     if (r->data->rows > 0 && count < v->row[1])
-        return espi_stream_fail(&r->stream, err, "vector %s has %zu numbers here, but %zu in the first example",
+        return espi_stream_fail(&r->stream, err, "vector %s has length %zu here, but %zu in the first example",
                                 espi_quote(column->name, strlen(column->name), quoted), count, v->row[1]);
     return espi_reader_place(r, espi_end_vector(column, err), err);
 }
@@ -330,15 +323,7 @@ static esp_status check_memory(const espi_reader *r, esp_error *err)
     char allowed[32];
     if (limit == 0) return ESP_OK;
     size_t bytes = espi_symbols_bytes(&data->target_texts) + data->target_capacity * sizeof *data->target;
-    for (size_t i = 0; i < data->columns; i++) {
-        const espi_sequences *s = &data->column[i].sequences;
-        const espi_vectors *v = &data->column[i].vectors;
-        bytes += espi_forest_bytes(&data->column[i].trees) + espi_symbols_bytes(&s->symbols) +
-                 s->row_capacity * sizeof *s->row + s->token_capacity * sizeof *s->token +
-                 s->factor_capacity * sizeof *s->factor + espi_symbols_bytes(&v->features) +
-                 v->row_capacity * sizeof *v->row + v->feature_capacity * sizeof *v->feature +
-                 v->value_capacity * sizeof *v->value;
-    }
+    for (size_t i = 0; i < data->columns; i++) bytes += espi_column_bytes(&data->column[i]);
     if (bytes <= limit) return ESP_OK;
     return espi_fail(err, ESP_ERR_MEMORY, "%s: the examples up to line %zu need more memory than the %s allowed",
                      r->stream.name, r->stream.line, espi_size_text((double)limit, allowed));

@@ -63,10 +63,8 @@ esp_status espi_reader_vector(espi_reader *reader, const char *name, size_t size
                               esp_error *err);
 
 /* Reads one bracketed tree from the stream, blanks (and with `lines`, line ends) before it skipped, into the row
- * at hand of `column`; () is the empty tree. Without `lines` the tree must end before the line does. */
+ * at hand of `column`. Without `lines` the tree must end before the line does. */
 esp_status espi_reader_tree(espi_reader *reader, espi_column *column, bool lines, esp_error *err);
-/* Takes "()", with blanks inside or not, if that is next. */
-bool espi_reader_empty_tree(espi_reader *reader);
 
 /* Takes the token (of bytes not in `stop`) at the stream as the target "y" of the row. "+1" is the label 1. */
 esp_status espi_reader_label(espi_reader *reader, const bool stop[256], esp_error *err);

@@ -74,7 +74,6 @@ static esp_status summarize_trees(const espi_forest *f, esp_column_summary *out,
         }
         out->productions = count_set(production, f->productions);
         out->symbols = count_set(symbol, f->symbols.count);
-        out->bytes = espi_forest_bytes(f);
     }
     espi_free(size);
     espi_free(production);
@@ -94,21 +93,11 @@ static void summarize_rows(const size_t *row, size_t rows, esp_column_summary *o
 
 esp_status esp_dataset_summarize(const esp_dataset *data, size_t column, esp_column_summary *out, esp_error *err)
 {
-    *out = (esp_column_summary){0};
     const espi_column *c = &data->column[column];
+    *out = (esp_column_summary){.bytes = espi_column_bytes(c)};
     if (c->type == ESP_COLUMN_TREE) return summarize_trees(&c->trees, out, err);
-    if (c->type == ESP_COLUMN_SEQUENCE) {
-        const espi_sequences *s = &c->sequences;
-        summarize_rows(s->row, c->rows, out);
-        out->distinct = s->symbols.count;
-        out->bytes = espi_symbols_bytes(&s->symbols) + s->row_capacity * sizeof *s->row +
-                     s->token_capacity * sizeof *s->token + s->factor_capacity * sizeof *s->factor;
-    } else {
-        const espi_vectors *v = &c->vectors;
-        summarize_rows(v->row, c->rows, out);
-        out->distinct = v->features.count;
-        out->bytes = espi_symbols_bytes(&v->features) + v->row_capacity * sizeof *v->row +
-                     v->feature_capacity * sizeof *v->feature + v->value_capacity * sizeof *v->value;
-    }
+    const bool sequence = c->type == ESP_COLUMN_SEQUENCE;
+    summarize_rows(sequence ? c->sequences.row : c->vectors.row, c->rows, out);
+    out->distinct = sequence ? c->sequences.symbols.count : c->vectors.features.count;
     return ESP_OK;
 }

@@ -60,48 +60,55 @@ static void add_target(espi_text *t, const esp_dataset *data, size_t row, bool n
     }
 }
 
-/* A tree or sequence as a string; `part` is workspace. */
-static bool add_string(espi_text *t, espi_text *part, const espi_column *c, size_t row, espi_output *output)
+typedef struct writing {
+    espi_text text, part; /* what goes out, and a piece of a string before it is escaped */
+    espi_tree_printer printer;
+    espi_output *output;
+} writing;
+
+/* A tree or sequence as a string. An empty tree is an empty string. */
+static bool add_string(writing *w, const espi_column *c, size_t row)
 {
     bool more = false;
-    espi_text_add(t, "\"", 1);
-    part->size = 0;
-    if (c->type == ESP_COLUMN_SEQUENCE) espi_text_sequence(part, &c->sequences, row);
-    else if (c->trees.root[row] == ESPI_NO_NODE) espi_text_add(part, "()", 2); /* an empty string would be a sequence */
-    else {
-        espi_text_tree_start(part, &c->trees, c->trees.root[row], false);
-        more = espi_text_tree_more(part);
+    espi_text_add(&w->text, "\"", 1);
+    w->part.size = 0;
+    if (c->type == ESP_COLUMN_SEQUENCE) {
+        espi_text_sequence(&w->part, &c->sequences, row);
+    } else {
+        espi_tree_print_start(&w->printer, &c->trees, c->trees.root[row], false);
+        more = espi_tree_print_more(&w->printer, &w->part);
     }
     for (;;) {
-        espi_text_json(t, part->bytes, part->size);
-        if (!more || !espi_text_flush(t, output, false)) break;
-        part->size = 0;
-        more = espi_text_tree_more(part);
+        espi_text_json(&w->text, w->part.bytes, w->part.size);
+        if (!more || !espi_text_flush(&w->text, w->output, false)) break;
+        w->part.size = 0;
+        more = espi_tree_print_more(&w->printer, &w->part);
     }
-    espi_text_add(t, "\"", 1);
-    return !part->failed;
+    espi_text_add(&w->text, "\"", 1);
+    return !w->part.failed;
 }
 
 esp_status espi_write_jsonl(const esp_dataset *data, espi_output *output, esp_error *err)
 {
-    espi_text text = {0}, part = {0};
+    writing w = {.output = output};
     const bool number = esp_dataset_target_is_number(data);
     bool ok = true;
     for (size_t row = 0; row < data->rows && ok; row++) {
-        espi_text_add(&text, "{", 1);
-        if (data->target_name != NULL) add_target(&text, data, row, number);
+        espi_text_add(&w.text, "{", 1);
+        if (data->target_name != NULL) add_target(&w.text, data, row, number);
         for (size_t i = 0; i < data->columns && ok; i++) {
             const espi_column *c = &data->column[i];
-            if (i > 0 || data->target_name != NULL) espi_text_add(&text, ", ", 2);
-            add_name(&text, c->name, strlen(c->name));
-            if (c->type == ESP_COLUMN_VECTOR) espi_text_vector(&text, &c->vectors, row);
-            else ok = add_string(&text, &part, c, row, output);
+            if (i > 0 || data->target_name != NULL) espi_text_add(&w.text, ", ", 2);
+            add_name(&w.text, c->name, strlen(c->name));
+            if (c->type == ESP_COLUMN_VECTOR) espi_text_vector(&w.text, &c->vectors, row);
+            else ok = add_string(&w, c, row);
         }
-        espi_text_add(&text, "}\n", 2);
-        ok = ok && espi_text_flush(&text, output, false);
+        espi_text_add(&w.text, "}\n", 2);
+        ok = ok && espi_text_flush(&w.text, output, false);
     }
-    ok = ok && espi_text_flush(&text, output, true);
-    espi_text_free(&text);
-    espi_text_free(&part);
+    ok = ok && espi_text_flush(&w.text, output, true);
+    espi_text_free(&w.text);
+    espi_text_free(&w.part);
+    espi_tree_printer_free(&w.printer);
     return ok ? ESP_OK : espi_no_memory(err);
 }

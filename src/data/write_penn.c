@@ -12,6 +12,8 @@ static esp_status check(const esp_dataset *data, esp_error *err)
         if (c->type == ESP_COLUMN_SEQUENCE) return espi_refuse(c, ESP_FORMAT_PENN, "holds sequences", err);
         if (c->type == ESP_COLUMN_VECTOR) return espi_refuse(c, ESP_FORMAT_PENN, "holds vectors", err);
         if (i > 0) return espi_refuse(c, ESP_FORMAT_PENN, "is a second tree", err);
+        for (size_t row = 0; row < data->rows; row++)
+            if (c->trees.root[row] == ESPI_NO_NODE) return espi_refuse(c, ESP_FORMAT_PENN, "has an empty tree", err);
     }
     return ESP_OK;
 }
@@ -19,18 +21,19 @@ static esp_status check(const esp_dataset *data, esp_error *err)
 esp_status espi_write_penn(const esp_dataset *data, espi_output *output, esp_error *err)
 {
     espi_text text = {0};
+    espi_tree_printer printer = {0};
     const esp_status status = check(data, err);
     if (status != ESP_OK) return status;
     const espi_forest *f = &data->column[0].trees;
     bool ok = true;
     for (size_t row = 0; row < data->rows && ok; row++) {
-        if (f->root[row] == ESPI_NO_NODE) espi_text_add(&text, "()", 2);
-        espi_text_tree_start(&text, f, f->root[row], false);
-        while (ok && espi_text_tree_more(&text)) ok = espi_text_flush(&text, output, false);
+        espi_tree_print_start(&printer, f, f->root[row], false);
+        while (ok && espi_tree_print_more(&printer, &text)) ok = espi_text_flush(&text, output, false);
         espi_text_add(&text, "\n", 1);
         ok = ok && espi_text_flush(&text, output, false);
     }
     ok = ok && espi_text_flush(&text, output, true);
     espi_text_free(&text);
+    espi_tree_printer_free(&printer);
     return ok ? ESP_OK : espi_no_memory(err);
 }

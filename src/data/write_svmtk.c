@@ -15,6 +15,7 @@ typedef struct writer {
     const esp_dataset *data;
     espi_output *output;
     espi_text text;
+    espi_tree_printer printer;
     espi_features *features; /* per column */
     size_t vectors;          /* columns of that type */
 } writer;
@@ -46,8 +47,8 @@ static esp_status check(const esp_dataset *data, esp_format format, esp_error *e
 static bool add_tree(writer *w, const espi_forest *f, size_t row, bool kelp)
 {
     espi_text_add(&w->text, " ", 1);
-    espi_text_tree_start(&w->text, f, f->root[row], kelp);
-    while (espi_text_tree_more(&w->text))
+    espi_tree_print_start(&w->printer, f, f->root[row], kelp);
+    while (espi_tree_print_more(&w->printer, &w->text))
         if (!espi_text_flush(&w->text, w->output, false)) return false;
     return true;
 }
@@ -157,6 +158,7 @@ static esp_status write_rows(const esp_dataset *data, espi_output *output, esp_f
     for (size_t i = 0; i < data->columns && w.features != NULL; i++) espi_features_free(&w.features[i]);
     espi_free(w.features);
     espi_text_free(&w.text);
+    espi_tree_printer_free(&w.printer);
     return ok ? ESP_OK : espi_no_memory(err);
 }
 

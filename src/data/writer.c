@@ -2,7 +2,6 @@
 #include "data/writer.h"
 
 #include "base/alloc.h"
-#include "base/number.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -11,23 +10,6 @@ enum { PART = 1 << 14 /* bytes of a tree that are printed at once */, LARGE = 1 
 
 /* ------------------------------------------------------------------- text */
 
-void espi_text_add(espi_text *t, const char *bytes, size_t size)
-{
-    if (!espi_reserve(&t->bytes, &t->capacity, t->size + size, 1)) t->failed = true;
-    if (t->failed || size == 0) return;
-    memcpy(t->bytes + t->size, bytes, size);
-    t->size += size;
-}
-
-void espi_text_string(espi_text *t, const char *string) { espi_text_add(t, string, strlen(string)); }
-
-void espi_text_free(espi_text *t)
-{
-    espi_walk_free(&t->walk);
-    espi_free(t->bytes);
-    *t = (espi_text){0};
-}
-
 bool espi_text_flush(espi_text *t, espi_output *output, bool all)
 {
     if (t->failed) return false;
@@ -35,12 +17,6 @@ bool espi_text_flush(espi_text *t, espi_output *output, bool all)
     espi_output_write(output, t->bytes, t->size);
     t->size = 0;
     return true;
-}
-
-void espi_text_number(espi_text *t, double value)
-{
-    char digits[32];
-    espi_text_add(t, digits, espi_number_print_short(value, digits));
 }
 
 /* Adds bytes[0..size) with a backslash before each byte that is `special`, and before a backslash where a reader
@@ -87,62 +63,70 @@ void espi_text_sequence(espi_text *t, const espi_sequences *s, size_t row)
 
 /* ------------------------------------------------------------------ trees */
 
-static void open_node(espi_text *t, espi_ref vertex)
+static void open_node(espi_tree_printer *p, espi_text *t, espi_ref vertex)
 {
-    const espi_forest *f = t->walk.forest;
-    if (!espi_reserve(&t->walk.frame, &t->walk.capacity, t->walk.depth + 1, sizeof *t->walk.frame)) t->failed = true;
+    const espi_forest *f = p->walk.forest;
+    if (!espi_reserve(&p->walk.frame, &p->walk.capacity, p->walk.depth + 1, sizeof *p->walk.frame)) t->failed = true;
     if (t->failed) return;
-    t->walk.frame[t->walk.depth].vertex = vertex;
-    t->walk.frame[t->walk.depth++].next = 0;
+    p->walk.frame[p->walk.depth].vertex = vertex;
+    p->walk.frame[p->walk.depth++].next = 0;
     espi_text_add(t, "(", 1);
     espi_text_label(t, &f->symbols.symbol[espi_production_of(f, vertex)->label]);
 }
 
-static void add_leaf(espi_text *t, espi_ref leaf, bool brackets)
+static void add_leaf(const espi_tree_printer *p, espi_text *t, espi_ref leaf, bool brackets)
 {
     espi_text_add(t, brackets ? "(" : " ", 1);
-    espi_text_label(t, &t->walk.forest->symbols.symbol[espi_leaf_symbol(leaf)]);
+    espi_text_label(t, &p->walk.forest->symbols.symbol[espi_leaf_symbol(leaf)]);
     if (brackets) espi_text_add(t, ")", 1);
 }
 
-void espi_text_tree_start(espi_text *t, const espi_forest *forest, espi_ref root, bool bracket_leaves)
+void espi_tree_print_start(espi_tree_printer *p, const espi_forest *forest, espi_ref root, bool bracket_leaves)
 {
-    t->walk.forest = forest;
-    t->walk.depth = 0;
-    t->root = root;
-    t->bracket_leaves = bracket_leaves;
+    p->walk.forest = forest;
+    p->walk.depth = 0;
+    p->root = root;
+    p->bracket_leaves = bracket_leaves;
 }
 
-bool espi_text_tree_more(espi_text *t)
+bool espi_tree_print_more(espi_tree_printer *p, espi_text *t)
 {
-    const espi_forest *f = t->walk.forest;
+    const espi_forest *f = p->walk.forest;
     const size_t enough = t->size + PART;
-    if (t->root != ESPI_NO_NODE && espi_is_leaf(t->root)) add_leaf(t, t->root, true);
-    else if (t->root != ESPI_NO_NODE) open_node(t, t->root);
-    t->root = ESPI_NO_NODE;
-    while (t->walk.depth > 0 && t->size < enough && !t->failed) {
-        struct espi_walk_frame *top = &t->walk.frame[t->walk.depth - 1];
+    if (p->root != ESPI_NO_NODE && espi_is_leaf(p->root)) add_leaf(p, t, p->root, true);
+    else if (p->root != ESPI_NO_NODE) open_node(p, t, p->root);
+    p->root = ESPI_NO_NODE;
+    while (p->walk.depth > 0 && t->size < enough && !t->failed) {
+        struct espi_walk_frame *top = &p->walk.frame[p->walk.depth - 1];
         const espi_vertex *v = &f->vertex[top->vertex];
         if (top->next == f->production[v->production].arity) {
             espi_text_add(t, ")", 1);
-            t->walk.depth--;
+            p->walk.depth--;
             continue;
         }
         const espi_ref child = f->child[v->children + top->next++];
         if (espi_is_leaf(child)) {
-            add_leaf(t, child, t->bracket_leaves);
+            add_leaf(p, t, child, p->bracket_leaves);
         } else {
-            if (!t->bracket_leaves) espi_text_add(t, " ", 1);
-            open_node(t, child);
+            if (!p->bracket_leaves) espi_text_add(t, " ", 1);
+            open_node(p, t, child);
         }
     }
-    return t->walk.depth > 0 && !t->failed;
+    return p->walk.depth > 0 && !t->failed;
+}
+
+void espi_tree_printer_free(espi_tree_printer *p)
+{
+    espi_walk_free(&p->walk);
+    *p = (espi_tree_printer){0};
 }
 
 void espi_text_tree(espi_text *t, const espi_forest *forest, espi_ref root)
 {
-    espi_text_tree_start(t, forest, root, false);
-    while (espi_text_tree_more(t)) continue;
+    espi_tree_printer p = {0};
+    espi_tree_print_start(&p, forest, root, false);
+    while (espi_tree_print_more(&p, t)) continue;
+    espi_tree_printer_free(&p);
 }
 
 /* ----------------------------------------------------------------- checks */
@@ -200,7 +184,7 @@ static esp_format format_of(const char *path)
         {".klp", ESP_FORMAT_KELP},   {".kelp", ESP_FORMAT_KELP},     {".svmtk", ESP_FORMAT_SVMTK},
         {".tk", ESP_FORMAT_SVMTK},   {".libsvm", ESP_FORMAT_LIBSVM}, {".svm", ESP_FORMAT_LIBSVM},
         {".mrg", ESP_FORMAT_PENN},   {".ptb", ESP_FORMAT_PENN},      {".penn", ESP_FORMAT_PENN},
-        {".trees", ESP_FORMAT_PENN},
+        {".trees", ESP_FORMAT_PENN}, {".conllu", ESP_FORMAT_CONLLU}, {".srl", ESP_FORMAT_SRL},
     };
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (ends_with(path, endings[i].ending)) return endings[i].format;
@@ -219,7 +203,7 @@ esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_form
     if (ends_with(path, ".gz") || ends_with(path, ".zst"))
         return espi_fail(err, ESP_ERR_PARAM, "%s: compressed files are read, not written; write to - and pipe it",
                          path);
-    if (format == ESP_FORMAT_AUTO) format = format_of(path);
+    if (format == ESP_FORMAT_AUTO) format = format_of(path), name = esp_format_name(format);
     if ((size_t)format >= sizeof writers / sizeof *writers)
         return espi_fail(err, ESP_ERR_PARAM,
                          "the format %s is for reading only; jsonl, svmtk, kelp, libsvm and penn are written", name);
@@ -243,10 +227,7 @@ esp_status esp_dataset_text(const esp_dataset *data, size_t column, size_t examp
     if (c->type == ESP_COLUMN_TREE) espi_text_tree(&text, &c->trees, c->trees.root[example]);
     else if (c->type == ESP_COLUMN_SEQUENCE) espi_text_sequence(&text, &c->sequences, example);
     else espi_text_vector(&text, &c->vectors, example);
-    espi_text_add(&text, "", 1);
-    if (!text.failed) *out = text.bytes;
-    if (!text.failed) text.bytes = NULL;
-    espi_text_free(&text);
+    *out = espi_text_take(&text);
     return *out != NULL ? ESP_OK : espi_no_memory(err);
 }
 

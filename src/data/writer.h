@@ -3,6 +3,7 @@
 #define ESPI_WRITER_H
 
 #include "base/output.h"
+#include "base/text.h"
 #include "data/dataset.h"
 
 /* Each writes all rows, or refuses with ESP_ERR_PARAM before the first byte. */
@@ -12,33 +13,25 @@ esp_status espi_write_kelp(const esp_dataset *data, espi_output *output, esp_err
 esp_status espi_write_libsvm(const esp_dataset *data, espi_output *output, esp_error *err);
 esp_status espi_write_penn(const esp_dataset *data, espi_output *output, esp_error *err);
 
-/* A growing text; `failed` once memory was out. A zeroed one is empty. */
-typedef struct espi_text {
-    char *bytes;
-    size_t size, capacity;
-    bool failed;
-    espi_walk walk; /* private: the tree that is being printed, */
-    espi_ref root;  /* or its root, if that is not yet done */
-    bool bracket_leaves;
-} espi_text;
-void espi_text_add(espi_text *text, const char *bytes, size_t size);
-void espi_text_string(espi_text *text, const char *string);
-void espi_text_free(espi_text *text);
 /* Moves the text to the output if it is large, or in any case with `all`. False if memory was out before. */
 bool espi_text_flush(espi_text *text, espi_output *output, bool all);
 
 /* A tree as brackets, labels escaped so that the parser reads them back; nothing for the empty tree. */
 void espi_text_tree(espi_text *text, const espi_forest *forest, espi_ref root);
 /* The same in parts: after _start, each _more appends some kilobytes; false once the tree is complete.
- * `bracket_leaves` writes (A(b)), as KeLP does, for (A b). */
-void espi_text_tree_start(espi_text *text, const espi_forest *forest, espi_ref root, bool bracket_leaves);
-bool espi_text_tree_more(espi_text *text);
+ * `bracket_leaves` writes (A(b)), as KeLP does, for (A b). A zeroed printer may be started again and again. */
+typedef struct espi_tree_printer {
+    espi_walk walk;
+    espi_ref root; /* if that is not yet done */
+    bool bracket_leaves;
+} espi_tree_printer;
+void espi_tree_print_start(espi_tree_printer *printer, const espi_forest *forest, espi_ref root, bool bracket_leaves);
+bool espi_tree_print_more(espi_tree_printer *printer, espi_text *text);
+void espi_tree_printer_free(espi_tree_printer *printer);
 /* A label of a tree, escaped. */
 void espi_text_label(espi_text *text, const espi_symbol *label);
 /* A sequence as tokens separated by single blanks, factors by '|', escaped so that they read back. */
 void espi_text_sequence(espi_text *text, const espi_sequences *sequences, size_t row);
-/* The shortest decimal that reads back as the same number. */
-void espi_text_number(espi_text *text, double value);
 /* The inside of a JSON string. */
 void espi_text_json(espi_text *text, const char *bytes, size_t size);
 /* A vector as JSON: an object, an array or a number. */
@@ -61,7 +54,7 @@ esp_status espi_refuse(const espi_column *column, esp_format format, const char 
  * read back; `what` says what they are. */
 esp_status espi_check_symbols(const espi_symbols *symbols, esp_format format, const char *what, const char *forbidden,
                               const char *forbidden_first, esp_error *err);
-/* The same for the targets of all rows, which must be there if `needed`. */
+/* The same for the targets of all rows, if there are any. */
 esp_status espi_check_targets(const esp_dataset *data, esp_format format, const char *forbidden,
                               const char *forbidden_first, esp_error *err);
 

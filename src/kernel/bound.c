@@ -74,14 +74,26 @@ static esp_status only_column(const espi_leaf *leaf, const esp_dataset *data, co
                      data->columns > 0 ? list : "none");
 }
 
+static esp_status find_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err)
+{
+    return leaf->column != NULL ? named_column(leaf, data, out, err) : only_column(leaf, data, out, err);
+}
+
+esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    const espi_column *column;
+    for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
+        status = find_column(&kernel->leaf[i], data, &column, err);
+    return status;
+}
+
 static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols, espi_part **out,
                             esp_error *err)
 {
     const espi_column *row_column, *col_column;
-    esp_status (*const find)(const espi_leaf *, const esp_dataset *, const espi_column **, esp_error *) =
-        leaf->column != NULL ? named_column : only_column;
-    esp_status status = find(leaf, rows, &row_column, err);
-    if (status == ESP_OK) status = find(leaf, cols, &col_column, err);
+    esp_status status = find_column(leaf, rows, &row_column, err);
+    if (status == ESP_OK) status = find_column(leaf, cols, &col_column, err);
     if (status != ESP_OK) return status;
     if (row_column->type != col_column->type)
         return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
@@ -97,6 +109,7 @@ typedef struct span {
     bool diagonal;
     espi_side side; /* of a diagonal */
     size_t row, from, to;
+    espi_norm *fill; /* while binding: the norms are set as the program comes by them */
 } span;
 
 /* The first op of the sub-program that ends with `op`. */
@@ -139,6 +152,59 @@ static esp_status fill_leaf(const espi_workspace *w, size_t leaf, const span *s,
     return part->class->row(part, w->part[leaf], s->row, s->from, s->to, v, err);
 }
 
+/* The program of `op` for one pair, in wide numbers. */
+static esp_status run_wide(espi_workspace *w, size_t op, espi_side side_i, size_t i, espi_side side_j, size_t j,
+                           espi_wide *value, esp_error *err)
+{
+    const espi_bound *b = w->bound;
+    espi_wide *stack = w->wide;
+    size_t top = 0;
+    for (size_t k = first_op(b->kernel, op); k <= op; k++) {
+        const espi_op *o = &b->kernel->op[k];
+        switch (o->kind) {
+        case ESPI_LEAF_OP: {
+            const espi_part *part = b->part[o->left];
+            const esp_status status = part->class->pair(part, side_i, i, side_j, j, &stack[top++], err);
+            if (status != ESP_OK) return status;
+            break;
+        }
+        case ESPI_SUM: top--, stack[top - 1] = espi_wide_add(stack[top - 1], stack[top]); break;
+        case ESPI_PRODUCT: top--, stack[top - 1] = espi_wide_mul(stack[top - 1], stack[top]); break;
+        case ESPI_SCALE: stack[top - 1] = espi_wide_mul(stack[top - 1], espi_wide_of(o->number)); break;
+        case ESPI_POWER: {
+            const espi_wide base = stack[top - 1];
+            for (unsigned n = 1; n < (unsigned)o->number; n++) stack[top - 1] = espi_wide_mul(stack[top - 1], base);
+            break;
+        }
+        case ESPI_NORM: {
+            const espi_wide x = b->norm[k].self[side_i][i], y = b->norm[k].self[side_j][j];
+            const double unit = x.m > 0.0 && y.m > 0.0 ? espi_wide_normalise(stack[top - 1], x, y) : 0.0;
+            stack[top - 1] = espi_wide_of(unit);
+            break;
+        }
+        }
+    }
+    *value = stack[0];
+    return ESP_OK;
+}
+
+/* Sets the self-values of what a norm normalises: `value`, or a wide number where that is not a plain one. */
+static esp_status fill_norm(espi_workspace *w, espi_norm *norm, size_t op, espi_side side, const double *value,
+                            esp_error *err)
+{
+    const size_t n = w->bound->count[side], operand = w->bound->kernel->op[op].left;
+    double *scale = norm->scale[side] = espi_alloc(n, sizeof *scale);
+    espi_wide *self = norm->self[side] = espi_alloc(n, sizeof *self);
+    esp_status status = scale == NULL || self == NULL ? espi_no_memory(err) : ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < n; i++) {
+        const bool plain = isfinite(value[i]) && value[i] > DBL_MIN * 1e20;
+        self[i] = espi_wide_of(plain ? value[i] : 0.0);
+        if (!plain) status = run_wide(w, operand, side, i, side, i, &self[i], err);
+        scale[i] = plain ? 1.0 / sqrt(value[i]) : self[i].m > 0.0 ? (double)NAN : 0.0;
+    }
+    return status;
+}
+
 /* Runs the program of `op`; its operands wait in out and behind it in the buffer. */
 static esp_status run(espi_workspace *w, size_t op, const span *s, double *out, esp_error *err)
 {
@@ -173,45 +239,14 @@ static esp_status run(espi_workspace *w, size_t op, const span *s, double *out, 
         case ESPI_POWER:
             for (size_t j = 0; j < n; j++) last[j] = power(last[j], o->number);
             break;
-        case ESPI_NORM: normalise(w->bound, k, s, last); break;
-        }
-    }
-    return ESP_OK;
-}
-
-/* The same for one pair in wide numbers. */
-static esp_status run_wide(espi_workspace *w, size_t op, espi_side side_i, size_t i, espi_side side_j, size_t j,
-                           espi_wide *value, esp_error *err)
-{
-    const espi_bound *b = w->bound;
-    espi_wide *stack = w->wide;
-    size_t top = 0;
-    for (size_t k = first_op(b->kernel, op); k <= op; k++) {
-        const espi_op *o = &b->kernel->op[k];
-        switch (o->kind) {
-        case ESPI_LEAF_OP: {
-            const espi_part *part = b->part[o->left];
-            const esp_status status = part->class->pair(part, side_i, i, side_j, j, &stack[top++], err);
-            if (status != ESP_OK) return status;
-            break;
-        }
-        case ESPI_SUM: top--, stack[top - 1] = espi_wide_add(stack[top - 1], stack[top]); break;
-        case ESPI_PRODUCT: top--, stack[top - 1] = espi_wide_mul(stack[top - 1], stack[top]); break;
-        case ESPI_SCALE: stack[top - 1] = espi_wide_mul(stack[top - 1], espi_wide_of(o->number)); break;
-        case ESPI_POWER: {
-            const espi_wide base = stack[top - 1];
-            for (unsigned n = 1; n < (unsigned)o->number; n++) stack[top - 1] = espi_wide_mul(stack[top - 1], base);
-            break;
-        }
         case ESPI_NORM: {
-            const espi_wide x = b->norm[k].self[side_i][i], y = b->norm[k].self[side_j][j];
-            const double unit = x.m > 0.0 && y.m > 0.0 ? espi_wide_normalise(stack[top - 1], x, y) : 0.0;
-            stack[top - 1] = espi_wide_of(unit);
+            const esp_status status = s->fill != NULL ? fill_norm(w, &s->fill[k], k, s->side, last, err) : ESP_OK;
+            if (status != ESP_OK) return status;
+            normalise(w->bound, k, s, last);
             break;
         }
         }
     }
-    *value = stack[0];
     return ESP_OK;
 }
 
@@ -267,40 +302,24 @@ esp_status espi_bound_diagonal(espi_workspace *w, espi_side side, double *out, e
 
 /* ------------------------------------------------------------------ bind */
 
-/* Self-values of what a norm normalises. Inner norms come earlier in the program and are ready. */
-static esp_status fill_norm(espi_workspace *w, espi_norm *norm, size_t op, espi_side side, esp_error *err)
-{
-    const size_t n = w->bound->count[side], operand = w->bound->kernel->op[op].left;
-    double *scale = norm->scale[side] = espi_alloc(n, sizeof *scale);
-    espi_wide *self = norm->self[side] = espi_alloc(n, sizeof *self);
-    if (scale == NULL || self == NULL) return espi_no_memory(err);
-    const span s = {.diagonal = true, .side = side, .to = n};
-    esp_status status = run(w, operand, &s, scale, err);
-    for (size_t i = 0; status == ESP_OK && i < n; i++) {
-        const double value = scale[i];
-        const bool plain = isfinite(value) && value > DBL_MIN * 1e20;
-        self[i] = espi_wide_of(plain ? value : 0.0);
-        if (!plain) status = run_wide(w, operand, side, i, side, i, &self[i], err);
-        scale[i] = plain ? 1.0 / sqrt(value) : self[i].m > 0.0 ? (double)NAN : 0.0;
-    }
-    return status;
-}
-
+/* Runs the program over the diagonals once, so that every norm gets its self-values. */
 static esp_status fill_norms(espi_bound *b, esp_error *err)
 {
     espi_workspace *w = NULL;
-    esp_status status = espi_workspace_new(b, &w, err);
-    for (size_t k = 0; status == ESP_OK && k < b->kernel->ops; k++) {
-        if (b->kernel->op[k].kind != ESPI_NORM) continue;
-        status = fill_norm(w, &b->norm[k], k, ESPI_COLS, err);
-        if (status == ESP_OK && b->symmetric) {
-            b->norm[k].self[ESPI_ROWS] = b->norm[k].self[ESPI_COLS];
-            b->norm[k].scale[ESPI_ROWS] = b->norm[k].scale[ESPI_COLS];
-        } else if (status == ESP_OK) {
-            status = fill_norm(w, &b->norm[k], k, ESPI_ROWS, err);
-        }
+    const size_t longest = b->count[b->count[ESPI_ROWS] > b->count[ESPI_COLS] ? ESPI_ROWS : ESPI_COLS];
+    double *diagonal = espi_alloc(longest, sizeof *diagonal);
+    esp_status status = diagonal == NULL ? espi_no_memory(err) : espi_workspace_new(b, &w, err);
+    for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++) {
+        if (b->symmetric && side == ESPI_ROWS) continue;
+        const span s = {.diagonal = true, .side = side, .to = b->count[side], .fill = b->norm};
+        status = run(w, b->kernel->ops - 1, &s, diagonal, err);
+    }
+    for (size_t k = 0; b->symmetric && k < b->kernel->ops; k++) {
+        b->norm[k].self[ESPI_ROWS] = b->norm[k].self[ESPI_COLS];
+        b->norm[k].scale[ESPI_ROWS] = b->norm[k].scale[ESPI_COLS];
     }
     espi_workspace_free(w);
+    espi_free(diagonal);
     return status;
 }
 
@@ -330,7 +349,9 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
     esp_status status = b->part == NULL || b->norm == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
         status = bind_leaf(&kernel->leaf[i], rows, cols, &b->part[i], err);
-    if (status == ESP_OK) status = fill_norms(b, err);
+    bool norms = false;
+    for (size_t k = 0; k < kernel->ops; k++) norms = norms || kernel->op[k].kind == ESPI_NORM;
+    if (status == ESP_OK && norms) status = fill_norms(b, err);
     if (status == ESP_OK) *out = b;
     else espi_bound_free(b);
     return status;

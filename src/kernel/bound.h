@@ -22,6 +22,8 @@ typedef struct espi_bound {
 esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, espi_bound **out,
                      esp_error *err);
 void espi_bound_free(espi_bound *bound);
+/* Whether every leaf of the kernel finds its column in the data: what espi_bind would say, at no cost. */
+esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data, esp_error *err);
 
 /* What one thread needs to ask for values. */
 typedef struct espi_workspace {

@@ -98,7 +98,7 @@ static bool meet(const espi_flat *a, const espi_flat *b, espi_pair_scratch *s)
         !espi_reserve(&s->from, &s->capacity[2], a->nodes, sizeof *s->from) ||
         !espi_reserve(&s->count, &s->capacity[3], a->nodes, sizeof *s->count))
         return false;
-    memset(s->count, 0, a->nodes * sizeof *s->count);
+    if (a->nodes > 0) memset(s->count, 0, a->nodes * sizeof *s->count);
     size_t pairs = 0;
     for (size_t x = 0, y = 0; x < a->runs && y < b->runs;) {
         const uint32_t p = a->production[a->sorted[a->run[x]]], q = b->production[b->sorted[b->run[y]]];

@@ -44,7 +44,13 @@ esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp
                     double *gram, esp_error *err)
 {
     espi_bound *bound = NULL;
-    esp_status status = espi_bind(kernel, rows, cols == NULL ? rows : cols, &bound, err);
+    if (cols == NULL) cols = rows;
+    const double bytes = (double)rows->rows * (double)cols->rows * sizeof *gram;
+    char need[32], limit[32];
+    if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
+        return espi_fail(err, ESP_ERR_MEMORY, "a Gram matrix of %zu x %zu takes %s; the limit is %s", rows->rows,
+                         cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+    esp_status status = espi_bind(kernel, rows, cols, &bound, err);
     if (status != ESP_OK) return status;
     size_t block = rows->rows / 64 + 1;
     if (block > LARGEST_BLOCK) block = LARGEST_BLOCK;

@@ -13,6 +13,9 @@
 typedef struct slot { /* a column of the pool */
     double *value;
     size_t capacity;
+    uint32_t users;  /* plan nodes that have this column and are still needed */
+    bool fixed;      /* a node above with the same production has the same column: see make_or_share */
+    double pending;  /* occurrences of nodes that share it, not yet added to w */
 } slot;
 
 typedef struct active { /* a group that the tree at hand touches */
@@ -178,7 +181,7 @@ static bool activate(espi_matcher *m, size_t to)
     size_t length = 0;
     for (size_t i = 0; i < m->actives; i++) length += m->active[i].summed ? m->active[i].vertices : 0;
     if (!espi_reserve(&m->w, &m->w_capacity, length, sizeof *m->w)) return false;
-    memset(m->w, 0, length * sizeof *m->w);
+    if (length > 0) memset(m->w, 0, length * sizeof *m->w);
     length = 0;
     for (size_t i = 0; i < m->actives; i++) {
         if (!m->active[i].summed) continue;
@@ -202,14 +205,24 @@ static double *take_slot(espi_matcher *m, uint32_t node, size_t size)
     if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
     m->unused_count--;
     m->slot_of[node] = number;
+    s->users = 1;
+    s->fixed = false;
+    s->pending = 0.0;
     return s->value;
 }
 
 static void release_slot(espi_matcher *m, uint32_t node)
 {
-    if (m->slot_of[node] == ESPI_NO_NODE) return;
-    m->unused[m->unused_count++] = m->slot_of[node];
+    const uint32_t number = m->slot_of[node];
+    if (number == ESPI_NO_NODE) return;
     m->slot_of[node] = ESPI_NO_NODE;
+    slot *s = &m->slot[number];
+    if (--s->users > 0) return;
+    if (s->pending > 0.0) {
+        const active *a = &m->active[m->active_of[group_of(m, m->plan.node[node].vertex)]];
+        add_column(a->w, s->value, a->vertices, s->pending);
+    }
+    m->unused[m->unused_count++] = number;
 }
 
 /* The column of a plan node, from its children's. */
@@ -249,16 +262,6 @@ static double *make_column(espi_matcher *m, uint32_t node, const active *a)
     return col;
 }
 
-static void release_children(espi_matcher *m, uint32_t node)
-{
-    const espi_forest *f = m->plan.forest;
-    const espi_ref vertex = m->plan.node[node].vertex, *child = f->child + f->vertex[vertex].children;
-    const espi_production *p = espi_production_of(f, vertex);
-    for (size_t k = 0; p->inner > 0 && k < p->arity; k++)
-        if (!espi_is_leaf(child[k]) && --m->plan.node[m->plan.index[child[k]]].uses == 0)
-            release_slot(m, m->plan.index[child[k]]);
-}
-
 /* What is done with w(.) of a group: `w` holds its vertices' values, for pre-terminals one. */
 typedef struct sink {
     size_t from, to;
@@ -282,6 +285,48 @@ static void use(const espi_matcher *m, const active *a, const double *w, sink *s
     else scatter(out, group->tree + first, group->item + first, n, w);
 }
 
+/* The only inner child of a node, if it has its parent's production. */
+static uint32_t twin_below(const espi_matcher *m, uint32_t node, const active *a)
+{
+    const espi_forest *f = m->plan.forest;
+    const espi_ref *child = f->child + f->vertex[m->plan.node[node].vertex].children;
+    if (m->dag->group[a->group].inner != 1) return ESPI_NO_NODE;
+    while (espi_is_leaf(*child)) child++;
+    return group_of(m, *child) == a->group ? m->plan.index[*child] : ESPI_NO_NODE;
+}
+
+/* The column of a node, added to w. In a chain of one production columns soon stop changing (lambda < 1); from
+ * there on all nodes above share one, and a chain of a million nodes costs a few columns instead of a million. */
+static bool make_or_share(espi_matcher *m, uint32_t node, const active *a, sink *s)
+{
+    const double count = m->plan.node[node].count;
+    const uint32_t twin = twin_below(m, node, a);
+    if (twin != ESPI_NO_NODE && m->slot[m->slot_of[twin]].fixed) {
+        m->slot_of[node] = m->slot_of[twin];
+        m->slot[m->slot_of[node]].users++;
+        m->slot[m->slot_of[node]].pending += count;
+        return true;
+    }
+    double *col = make_column(m, node, a);
+    if (col == NULL) return false;
+    if (twin != ESPI_NO_NODE)
+        m->slot[m->slot_of[node]].fixed =
+            memcmp(col, m->slot[m->slot_of[twin]].value, a->vertices * sizeof *col) == 0;
+    if (a->summed) add_column(a->w, col, a->vertices, count);
+    else use(m, a, col, s);
+    return true;
+}
+
+static void release_children(espi_matcher *m, uint32_t node)
+{
+    const espi_forest *f = m->plan.forest;
+    const espi_ref vertex = m->plan.node[node].vertex, *child = f->child + f->vertex[vertex].children;
+    const espi_production *p = espi_production_of(f, vertex);
+    for (size_t k = 0; p->inner > 0 && k < p->arity; k++)
+        if (!espi_is_leaf(child[k]) && --m->plan.node[m->plan.index[child[k]]].uses == 0)
+            release_slot(m, m->plan.index[child[k]]);
+}
+
 static bool match(espi_matcher *m, espi_ref root, sink *s)
 {
     if (!espi_plan_make(&m->plan, root) || !activate(m, s->to) ||
@@ -290,7 +335,6 @@ static bool match(espi_matcher *m, espi_ref root, sink *s)
     bool ok = true;
     for (uint32_t i = 0; i < m->plan.nodes && ok; i++) {
         const uint32_t g = group_of(m, m->plan.node[i].vertex);
-        const double count = m->plan.node[i].count;
         m->slot_of[i] = ESPI_NO_NODE;
         if (g == ESPI_NO_NODE) {
             release_children(m, i);
@@ -298,15 +342,12 @@ static bool match(espi_matcher *m, espi_ref root, sink *s)
         }
         active *a = &m->active[m->active_of[g]];
         if (m->dag->group[g].inner == 0) {
-            const double w = count * m->decay->lambda[g];
+            const double w = m->plan.node[i].count * m->decay->lambda[g];
             use(m, a, &w, s);
             continue;
         }
-        double *col = make_column(m, i, a);
-        ok = col != NULL;
+        ok = make_or_share(m, i, a, s);
         if (!ok) break;
-        if (a->summed) add_column(a->w, col, a->vertices, count);
-        else use(m, a, col, s);
         release_children(m, i);
         if (m->plan.node[i].uses == 0) release_slot(m, i);
     }

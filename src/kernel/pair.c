@@ -26,7 +26,7 @@ enum { SMALL = 256 }; /* different subtrees above the pre-terminals; a table of 
 
 typedef struct table { /* Delta of pairs of different subtrees of one tree; pre-terminals have no place */
     const espi_forest *forest;
-    uint32_t place[SMALL]; /* plan nodes */
+    uint32_t place[SMALL]; /* the plan node at a place */
     uint32_t production[SMALL];
     size_t count;
     uint32_t *place_of; /* plan node -> place */
@@ -86,6 +86,29 @@ static bool table_sum(table *t, const espi_plan *plan, const espi_decay *decay, 
     return true;
 }
 
+/* A DAG of this tree alone. Its groups are the forest's own productions, so decay is brought to their numbers. */
+static bool large_self_value(const espi_tree_side *side, espi_ref root, const espi_decay *decay, double *value)
+{
+    const espi_forest *f = side->forest;
+    espi_dag dag;
+    if (!espi_dag_init(&dag, f)) return false;
+    double *own = espi_alloc(2 * f->productions, sizeof *own);
+    const espi_decay own_decay = {.lambda = own, .alpha = own + f->productions};
+    for (size_t p = 0; own != NULL && p < f->productions; p++) {
+        own[p] = decay->lambda[side->map == NULL ? p : side->map[p]];
+        own[f->productions + p] = decay->alpha[side->map == NULL ? p : side->map[p]];
+    }
+    espi_matcher *matcher = NULL;
+    bool ok = own != NULL && espi_dag_insert(&dag, root);
+    if (ok) matcher = espi_matcher_new(&dag, &own_decay, f, NULL);
+    *value = 0.0;
+    ok = matcher != NULL && espi_match_row(matcher, root, 0, 1, value);
+    espi_matcher_free(matcher);
+    espi_free(own);
+    espi_dag_free(&dag);
+    return ok;
+}
+
 bool espi_self_values(const espi_tree_side *side, const espi_decay *decay, double *value)
 {
     const espi_forest *f = side->forest;
@@ -96,10 +119,7 @@ bool espi_self_values(const espi_tree_side *side, const espi_decay *decay, doubl
     for (size_t i = 0; ok && i < f->roots; i++) {
         ok = espi_plan_make(&plan, f->root[i]) &&
              espi_reserve(&t->place_of, &t->place_capacity, plan.nodes, sizeof *t->place_of);
-        if (!ok || table_sum(t, &plan, decay, side, &value[i])) continue;
-        espi_wide wide;
-        ok = espi_pair_wide(side, f->root[i], side, f->root[i], decay, &wide);
-        value[i] = espi_wide_double(wide);
+        if (ok && !table_sum(t, &plan, decay, side, &value[i])) ok = large_self_value(side, f->root[i], decay, &value[i]);
     }
     espi_plan_free(&plan);
     if (t != NULL) espi_free(t->place_of);

@@ -12,7 +12,7 @@ typedef struct espi_tree_side {
 } espi_tree_side;
 
 /* K(T, T) in plain doubles for all trees of one side; not finite where it overflows. Trees are taken as the list of
- * their different subtrees; a large one goes the wide way. False if memory is out. */
+ * their different subtrees, a large one as a DAG of its own. False if memory is out. */
 bool espi_self_values(const espi_tree_side *side, const espi_decay *decay, double *value);
 
 /* `decay` is in shared numbers. False if memory is out. */

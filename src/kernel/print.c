@@ -1,82 +1,55 @@
 /* A program back to the expression it came from: the tree of operators walked in order, without recursion. */
 #include "base/alloc.h"
-#include "base/number.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "kernel/kernel.h"
 
-#include <string.h>
-
-typedef struct text {
-    char *bytes;
-    size_t size, capacity;
-    bool failed;
-} text;
-
-static void add(text *t, const char *bytes, size_t size)
-{
-    if (t->failed || !espi_reserve(&t->bytes, &t->capacity, t->size + size + 1, 1)) {
-        t->failed = true;
-        return;
-    }
-    memcpy(t->bytes + t->size, bytes, size);
-    t->size += size;
-    t->bytes[t->size] = '\0';
-}
-
-static void add_text(text *t, const char *bytes) { add(t, bytes, strlen(bytes)); }
-
-static void add_number(text *t, double number)
-{
-    char digits[32];
-    add(t, digits, espi_number_print_short(number, digits));
-}
-
 /* A name, in quotes unless it reads back without them. */
-static void add_name(text *t, const char *name)
+static void add_name(espi_text *t, const char *name)
 {
     bool plain = *name != '\0';
     for (const char *c = name; *c != '\0'; c++)
         plain = plain && ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
                           *c == '_' || *c == '-' || (unsigned char)*c >= 0x80);
     if (plain) {
-        add_text(t, name);
+        espi_text_string(t, name);
         return;
     }
-    add_text(t, "\"");
+    espi_text_string(t, "\"");
     for (const char *c = name; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\') add_text(t, "\\");
-        add(t, c, 1);
+        if (*c == '"' || *c == '\\') espi_text_string(t, "\\");
+        espi_text_add(t, c, 1);
     }
-    add_text(t, "\"");
+    espi_text_string(t, "\"");
 }
 
-static void add_leaf(text *t, const espi_leaf *leaf)
+static void add_leaf(espi_text *t, const espi_leaf *leaf)
 {
     const espi_parameter *parameter = leaf->class->parameters;
     const char *comma = "";
-    add_text(t, leaf->class->name);
-    add_text(t, "(");
+    espi_text_string(t, leaf->class->name);
+    espi_text_string(t, "(");
     if (leaf->column != NULL) {
         add_name(t, leaf->column);
         comma = ", ";
     }
     for (size_t i = 0; parameter[i].info.name != NULL; i++) {
-        add_text(t, comma);
-        add_text(t, parameter[i].info.name);
-        add_text(t, "=");
-        if (parameter[i].type == ESPI_CHOICE) add_text(t, parameter[i].choices[(size_t)leaf->value[i]]);
-        else add_number(t, leaf->value[i]);
+        espi_text_string(t, comma);
+        espi_text_string(t, parameter[i].info.name);
+        espi_text_string(t, "=");
+        if (parameter[i].type == ESPI_CHOICE) espi_text_string(t, parameter[i].choices[(size_t)leaf->value[i]]);
+        else espi_text_number(t, leaf->value[i]);
         comma = ", ";
     }
     for (size_t i = 0; i < leaf->symbols; i++) {
-        add_text(t, ", ");
-        add_text(t, parameter[leaf->symbol[i].parameter].info.name);
-        add_text(t, ".");
+        espi_text_string(t, ", ");
+        espi_text_string(t, parameter[leaf->symbol[i].parameter].info.name);
+        espi_text_string(t, ".");
         add_name(t, leaf->symbol[i].label);
-        add_text(t, "=");
-        add_number(t, leaf->symbol[i].value);
+        espi_text_string(t, "=");
+        espi_text_number(t, leaf->symbol[i].value);
     }
-    add_text(t, ")");
+    espi_text_string(t, ")");
 }
 
 /* A piece of work: an op to print, or a text to put behind what it printed. */
@@ -89,7 +62,7 @@ typedef struct piece {
 
 typedef struct printer {
     const esp_kernel *kernel;
-    text out;
+    espi_text out;
     piece *stack;
     size_t pieces, capacity;
 } printer;
@@ -108,12 +81,12 @@ static void print_op(printer *p, size_t index, int around)
                          : op->kind == ESPI_POWER                          ? 3
                                                                            : 4;
     const bool brackets = strength < around;
-    if (brackets) add_text(&p->out, "(");
+    if (brackets) espi_text_string(&p->out, "(");
     if (brackets) later(p, (piece){.literal = ")"});
     switch (op->kind) {
     case ESPI_LEAF_OP: add_leaf(&p->out, &p->kernel->leaf[op->left]); break;
     case ESPI_NORM:
-        add_text(&p->out, "norm(");
+        espi_text_string(&p->out, "norm(");
         later(p, (piece){.literal = ")"});
         later(p, (piece){.op = op->left, .around = 0});
         break;
@@ -124,8 +97,8 @@ static void print_op(printer *p, size_t index, int around)
         later(p, (piece){.op = op->left, .around = strength});
         break;
     case ESPI_SCALE:
-        add_number(&p->out, op->number);
-        add_text(&p->out, "*");
+        espi_text_number(&p->out, op->number);
+        espi_text_string(&p->out, "*");
         later(p, (piece){.op = op->left, .around = 3});
         break;
     case ESPI_POWER:
@@ -145,15 +118,10 @@ esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err)
             print_op(&p, next.op, next.around);
             continue;
         }
-        add_text(&p.out, next.literal);
-        if (*next.literal == '^') add_number(&p.out, next.number);
+        espi_text_string(&p.out, next.literal);
+        if (*next.literal == '^') espi_text_number(&p.out, next.number);
     }
     espi_free(p.stack);
-    if (p.out.failed) {
-        espi_free(p.out.bytes);
-        return espi_no_memory(err);
-    }
-    espi_free(kernel->text);
-    kernel->text = p.out.bytes;
-    return ESP_OK;
+    kernel->text = espi_text_take(&p.out);
+    return kernel->text != NULL ? ESP_OK : espi_no_memory(err);
 }

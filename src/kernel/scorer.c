@@ -37,9 +37,11 @@ typedef struct job {
 esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, esp_scorer **out, esp_error *err)
 {
     *out = NULL;
+    esp_status status = espi_check_columns(kernel, examples, err);
+    if (status != ESP_OK) return status;
     esp_scorer *s = espi_alloc_zero(1, sizeof *s);
     if (s != NULL) s->coefficient = espi_alloc_zero(examples->rows, sizeof *s->coefficient);
-    esp_status status = s == NULL || s->coefficient == NULL ? espi_no_memory(err) : ESP_OK;
+    if (s == NULL || s->coefficient == NULL) status = espi_no_memory(err);
     /* A copy, by its text: the caller may free the kernel. */
     esp_kernel *copy = NULL;
     if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);

@@ -183,7 +183,8 @@ static void test_print_round_trip(void **state)
     (void)state;
     static const char *const more[] = {
         "sst", "st()", "poly(x)", "rbf(x, gamma=1e-05)", "sst(tree, lambda=0.1, alpha=0, bow=1e300, algorithm=qtk)",
-        "sasst(tree, lambda=0.3333333333333333, lambda.NP=0.8, alpha.S=0.5, lambda.\"PRP$\"=2, alpha.\"a \\\" b\\\\\"=1)",
+        "sasst(tree, lambda=0.3333333333333333, lambda.NP=0.8, alpha.S=0.5, lambda.\"PRP$\"=2)",
+        "sasst(tree, lambda=1e-300, alpha.\"a \\\" b\\\\\"=1)",
         "sst(\"tree\")^2^2", "(sst(tree)^2)^3", "2*(3*st(other))", "(st(other) + linear)*2*(linear + st(other))",
         "st(other) + (linear + (st(other) + linear))", "st(other)*(linear*st(other))", "0.1*0.2*linear(x)",
         "((((linear(x)))))", "norm(norm(norm(linear(x) + 1e-9*linear(x))))"};
@@ -254,7 +255,7 @@ static const struct {
     {"2", "weight", 1},
     {"2 + sst", "weight", 1},
     {"0*sst", "positive", 1},
-    {"-1*sst", "'-'", 1},
+    {"-1*sst", "positive", 1},
     {"sst^0", "whole number", 5},
     {"sst^1.5", "whole number", 5},
     {"sst^sst", "whole number", 5},
@@ -312,6 +313,62 @@ static void test_overflow_of_combinations(void **state)
     esp_dataset_free(data);
 }
 
+/* Roots over 1100 pre-terminals, of which `changed` words differ, next to a vector: with lambda = 1 the fragments of
+ * the root alone, 2^1100, are too many for a number, and norm(sst) of two trees is 2^-(difference of changed). */
+static esp_dataset *huge_examples(const size_t *changed, const double (*x)[2], const char *second, size_t count)
+{
+    enum { CHILDREN = 1100 };
+    char *lines = malloc(count * (CHILDREN * 16 + 200)), *end = lines;
+    assert_non_null(lines);
+    for (size_t i = 0; i < count; i++) {
+        end += sprintf(end, "{\"tree\": \"(A");
+        for (size_t c = 0; c < CHILDREN; c++) end += sprintf(end, " (B%zu %c)", c, c < changed[i] ? 'z' : 'x');
+        end += sprintf(end, ")\", \"x\": {\"p\": %.17g, \"%s\": %.17g}}\n", x[i][0], second, x[i][1]);
+    }
+    esp_dataset *data = dataset_of(lines);
+    free(lines);
+    return data;
+}
+
+static void check_huge(const esp_dataset *rows, const esp_dataset *cols, const size_t *row_changed,
+                       const size_t *col_changed, const double (*a)[2], const double (*b)[2], bool same_features)
+{
+    static const char *const expressions[] = {
+        "norm(sst(lambda=1) + linear)",
+        "norm(sst(lambda=1)*linear)",
+        "norm(sst(lambda=1)*rbf(gamma=0.1))",
+        "norm(2*sst(lambda=1)^2)",
+        "norm(sst(lambda=1))*linear",
+        "norm(sst(lambda=1)*poly(degree=2, gamma=1, coef0=1))"};
+    const size_t m = esp_dataset_count(rows), n = esp_dataset_count(cols);
+    double *gram[6];
+    for (size_t k = 0; k < 6; k++) gram[k] = gram_of(expressions[k], rows, cols, 1);
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            const double tree = pow(2.0, -fabs((double)row_changed[i] - (double)col_changed[j]));
+            const double aa = a[i][0] * a[i][0] + a[i][1] * a[i][1], bb = b[j][0] * b[j][0] + b[j][1] * b[j][1];
+            const double ab = a[i][0] * b[j][0] + (same_features ? a[i][1] * b[j][1] : 0.0);
+            const double poly = (1.0 + ab) * (1.0 + ab) / ((1.0 + aa) * (1.0 + bb));
+            const double expected[] = {tree,        tree * ab / sqrt(aa * bb), tree * exp(-0.1 * (aa + bb - 2.0 * ab)),
+                                       tree * tree, tree * ab,                 tree * poly};
+            for (size_t k = 0; k < 6; k++) assert_close(gram[k][i * n + j], expected[k], 1e-10, expressions[k]);
+        }
+    for (size_t k = 0; k < 6; k++) free(gram[k]);
+}
+
+static void test_norm_of_huge_values(void **state)
+{
+    (void)state;
+    static const size_t one_changed[] = {0, 1, 5}, two_changed[] = {2, 3};
+    static const double one_x[][2] = {{1, 2}, {-0.5, 1}, {3, 0.25}}, two_x[][2] = {{1, -2}, {2, 4}};
+    esp_dataset *one = huge_examples(one_changed, one_x, "q", 3), *two = huge_examples(two_changed, two_x, "own", 2);
+    check_huge(one, one, one_changed, one_changed, one_x, one_x, true);
+    check_huge(one, two, one_changed, two_changed, one_x, two_x, false);
+    check_huge(two, one, two_changed, one_changed, two_x, one_x, false);
+    esp_dataset_free(one);
+    esp_dataset_free(two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +381,7 @@ int main(void)
         cmocka_unit_test(test_wrong_expressions),
         cmocka_unit_test(test_wrong_columns),
         cmocka_unit_test(test_overflow_of_combinations),
+        cmocka_unit_test(test_norm_of_huge_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,6 +99,45 @@ static void test_scores(void **state)
     esp_dataset_free(inputs);
 }
 
+/* Roots over 1100 pre-terminals: with lambda = 1, K is too large for a number, and its norm is 2^-|i - j| for trees
+ * with i and j words changed. */
+static void test_scores_of_huge_values(void **state)
+{
+    (void)state;
+    enum { COUNT = 4, CHILDREN = 1100 };
+    static const double coefficient[COUNT] = {1.0, -2.5, 0.0, 0.125};
+    char *text[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        char *at = text[i] = malloc(CHILDREN * 16 + 8);
+        assert_non_null(at);
+        at += sprintf(at, "(A");
+        for (size_t c = 0; c < CHILDREN; c++) at += sprintf(at, " (B%zu %c)", c, c < i ? 'z' : 'x');
+        sprintf(at, ")");
+    }
+    esp_dataset *data = dataset_of_trees(text, COUNT);
+    esp_kernel *normed = kernel_of("norm(sst(lambda=1))"), *plain = kernel_of("sst(lambda=1)");
+    esp_scorer *scorer = scorer_of(normed, data), *overflows = scorer_of(plain, data);
+    esp_error err = {0};
+    double score[COUNT];
+    for (size_t j = 0; j < COUNT; j++) {
+        assert_ok(esp_scorer_add(scorer, j, coefficient[j], &err), "norm(sst)", &err);
+        assert_ok(esp_scorer_add(overflows, j, coefficient[j], &err), "sst", &err);
+    }
+    assert_ok(esp_scorer_score(scorer, data, NULL, score, &err), "norm(sst)", &err);
+    for (size_t i = 0; i < COUNT; i++) {
+        double sum = 0.0;
+        for (size_t j = 0; j < COUNT; j++) sum += coefficient[j] * pow(2.0, -fabs((double)i - (double)j));
+        assert_close(score[i], sum, 1e-10, "the score of norm(sst)");
+    }
+    assert_int_equal(esp_scorer_score(overflows, data, NULL, score, &err), ESP_ERR_RANGE);
+    esp_scorer_free(scorer);
+    esp_scorer_free(overflows);
+    esp_kernel_free(normed);
+    esp_kernel_free(plain);
+    esp_dataset_free(data);
+    for (size_t i = 0; i < COUNT; i++) free(text[i]);
+}
+
 static void test_wrong_calls(void **state)
 {
     (void)state;
@@ -127,6 +166,10 @@ static void test_wrong_calls(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_scores), cmocka_unit_test(test_wrong_calls)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scores),
+        cmocka_unit_test(test_scores_of_huge_values),
+        cmocka_unit_test(test_wrong_calls),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,8 +73,9 @@ static void formats_look_as_they_should(void **state)
         all, ESP_FORMAT_KELP,
         "1.50 |BSQ:w| (a) (\\(b) |ESQ| |BT:t| (S(A(a\\ \"c))(b)) |ET| |BV:x| b:0.1 a:1e+30 |EV| |BDV:d| 1,-2 |EDV| "
         "|BDV:n| 3 |EDV| |BS:f| a|A b |ES|\n");
-    assert_written("{\"y\": \"A\", \"x\": {\"10\": 1, \"9\": 2}, \"t\": \"(a b)\", \"u\": \"()\"}", ESP_FORMAT_SVMTK,
-                   "A |BT| (a b) |BT|  |ET| 9:2 10:1 |EV|\n");
+    assert_written("{\"y\": \"A\", \"x\": {\"10\": 1, \"9\": 2}, \"t\": \"(a b)\", \"u\": \"(c d)\"}\n"
+                   "{\"y\": \"B\", \"x\": {}, \"t\": \"(a b)\", \"u\": \"\"}",
+                   ESP_FORMAT_SVMTK, "A |BT| (a b) |BT| (c d) |ET| 9:2 10:1 |EV|\nB |BT| (a b) |BT|  |ET| |EV|\n");
     assert_written("{\"y\": 1, \"x\": {}, \"t\": \"(a b)\"}", ESP_FORMAT_SVMTK, "1 |BT| (a b) |ET| |EV|\n");
     assert_written("{\"y\": 1, \"x\": {}, \"z\": {\"a\": 1}, \"t\": \"(a b)\"}", ESP_FORMAT_SVMTK,
                    "1 |BT| (a b) |ET| |BV| |BV| a:1 |EV|\n");
@@ -82,8 +83,7 @@ static void formats_look_as_they_should(void **state)
     assert_written("{\"y\": -1, \"x\": {\"10\": 1, \"9\": 2}}\n{\"y\": 2, \"x\": {}}", ESP_FORMAT_LIBSVM,
                    "-1 9:2 10:1\n2\n");
     assert_written("{\"y\": \"a\", \"x\": [5, 0]}", ESP_FORMAT_LIBSVM, "a 0:5 1:0\n");
-    assert_written("{\"t\": \"(a (b c) d)\"}\n{\"t\": \"()\"}\n{\"t\": \"(a)\"}", ESP_FORMAT_PENN,
-                   "(a (b c) d)\n()\n(a)\n");
+    assert_written("{\"t\": \"(a (b c) d)\"}\n{\"t\": \"(a)\"}", ESP_FORMAT_PENN, "(a (b c) d)\n(a)\n");
 }
 
 static void json_is_escaped(void **state)
@@ -185,8 +185,6 @@ static size_t random_row(char *text, espi_random *random)
             n += (size_t)sprintf(text + n, " x ");
         } while (open < 6 && espi_random_below(random, 4) > 0);
         while (open-- > 0) n += (size_t)sprintf(text + n, " )"); /* the blank may belong to an escape */
-    } else {
-        n += (size_t)sprintf(text + n, "()");
     }
     n += (size_t)sprintf(text + n, "\", \"w\": \"%s", espi_random_below(random, 2) == 0 ? "k" : "\\\\(");
     n = add_random(text, n, random, in_token, sizeof in_token / sizeof *in_token);

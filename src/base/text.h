@@ -1,0 +1,22 @@
+/* A growing text. A zeroed one is empty; `failed` once memory was out, from when on it stays as it is. */
+#ifndef ESPI_TEXT_H
+#define ESPI_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct espi_text {
+    char *bytes; /* no NUL behind them unless added */
+    size_t size, capacity;
+    bool failed;
+} espi_text;
+
+void espi_text_add(espi_text *text, const char *bytes, size_t size);
+void espi_text_string(espi_text *text, const char *string);
+/* The shortest decimal that reads back as the same number. */
+void espi_text_number(espi_text *text, double value);
+/* The text as a string that the caller owns, NULL if memory was out; `text` is then empty. */
+char *espi_text_take(espi_text *text);
+void espi_text_free(espi_text *text);
+
+#endif
