@@ -95,9 +95,9 @@ static void compare(char **argument)
         for (int k = 0; k < 2; k++) time[k][i] = time_gram(kernel[k], data, threads[k], gram);
         ratio[i] = time[1][i] / time[0][i];
     }
-    const double a = median(time[0], repeats), b = median(time[1], repeats);
+    const double a = median(time[0], repeats), b = median(time[1], repeats), both = median(ratio, repeats);
     printf("%zu\t%.4f\t%.1f\t%.4f\t%.1f\t%.2f\t%.2f\t%.2f\n", n, a, a * 2e9 / (double)n / (double)(n + 1), b,
-           b * 2e9 / (double)n / (double)(n + 1), median(ratio, repeats), ratio[0], ratio[repeats - 1]);
+           b * 2e9 / (double)n / (double)(n + 1), both, ratio[0], ratio[repeats - 1]);
     free(gram);
     esp_kernel_free(kernel[0]);
     esp_kernel_free(kernel[1]);
@@ -170,29 +170,25 @@ static void read_speed(char **argument)
 }
 
 /* All scattered adds of the lower triangle, and nothing else. Returns how many they are. */
-static double scatter_only(const espi_dag *dag, const espi_forest *forest, size_t *cursor, size_t *stamp, double *gram)
+static double scatter_only(const espi_dag *dag, const espi_plans *plans, size_t *cursor, size_t *stamp, double *gram)
 {
-    const size_t n = forest->roots;
+    const size_t n = plans->trees;
     double adds = 0.0;
-    bool failed = false;
-    espi_walk walk = {0};
     memset(cursor, 0, dag->groups * sizeof *cursor);
     memset(stamp, 0, dag->groups * sizeof *stamp);
     for (size_t i = 0; i < n; i++) {
         double *row = gram + i * n;
-        espi_ref vertex;
-        espi_walk_start(&walk, forest, forest->root[i]);
-        while ((vertex = espi_walk_next(&walk, &failed)) != ESPI_NO_NODE) {
-            const uint32_t g = forest->vertex[vertex].production;
+        const espi_plan plan = espi_plan_of(plans, i);
+        for (size_t v = 0; v < plan.nodes + plan.words; v++) {
+            const uint32_t g = v < plan.nodes ? plan.node[v].group : plan.word[v - plan.nodes].group;
             const espi_group *group = &dag->group[g];
             if (stamp[g] == i + 1) continue;
             stamp[g] = i + 1;
-            while (cursor[g] < group->occurrences && group->tree[cursor[g]] <= i) cursor[g]++;
-            for (size_t k = 0; k < cursor[g]; k++) row[group->tree[k]] += 1.0;
+            while (cursor[g] < group->occurrences && group->at[cursor[g]].tree <= i) cursor[g]++;
+            for (size_t k = 0; k < cursor[g]; k++) row[group->at[k].tree] += 1.0;
             adds += (double)cursor[g];
         }
     }
-    espi_walk_free(&walk);
     return adds;
 }
 
@@ -205,9 +201,14 @@ static void floor_of(char **argument)
     const size_t n = esp_dataset_count(data);
     const espi_forest *forest = &data->column[0].trees;
     esp_kernel *kernel = parse(argument[2]);
+    espi_plans plans;
     espi_dag dag;
-    bool ok = espi_dag_init(&dag, forest);
-    for (size_t i = 0; ok && i < n; i++) ok = espi_dag_insert(&dag, forest->root[i]);
+    bool ok = espi_plans_make(&plans, forest, NULL, forest->productions) &&
+              espi_dag_init(&dag, forest->productions, forest->vertices);
+    for (size_t i = 0; ok && i < n; i++) {
+        const espi_plan plan = espi_plan_of(&plans, i);
+        ok = espi_dag_insert(&dag, &plan);
+    }
     if (!ok) need(NULL);
     size_t *cursor = need(malloc(dag.groups * sizeof *cursor)), *stamp = need(malloc(dag.groups * sizeof *stamp));
     double *gram = matrix(n), scatter[MOST], write[MOST], time[MOST], adds = 0.0;
@@ -216,7 +217,7 @@ static void floor_of(char **argument)
         memset(gram, 0, n * n * sizeof *gram);
         write[i] = now() - start;
         start = now();
-        adds = scatter_only(&dag, forest, cursor, stamp, gram);
+        adds = scatter_only(&dag, &plans, cursor, stamp, gram);
         scatter[i] = now() - start;
         time[i] = time_gram(kernel, data, 1, gram);
     }
@@ -227,6 +228,7 @@ static void floor_of(char **argument)
     free(cursor);
     free(stamp);
     espi_dag_free(&dag);
+    espi_plans_free(&plans);
     esp_kernel_free(kernel);
     esp_dataset_free(data);
 }

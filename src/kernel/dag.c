@@ -4,17 +4,16 @@
 
 #include <string.h>
 
-bool espi_dag_init(espi_dag *dag, const espi_forest *forest)
+bool espi_dag_init(espi_dag *dag, size_t groups, size_t vertices)
 {
-    *dag = (espi_dag){.forest = forest, .groups = forest->productions};
-    dag->group = espi_alloc_zero(forest->productions, sizeof *dag->group);
-    dag->rank = espi_alloc(forest->vertices, sizeof *dag->rank);
+    *dag = (espi_dag){.groups = groups, .vertices = vertices};
+    dag->group = espi_alloc_zero(groups, sizeof *dag->group);
+    dag->rank = espi_alloc(vertices, sizeof *dag->rank);
     if (dag->group == NULL || dag->rank == NULL) {
         espi_dag_free(dag);
         return false;
     }
-    memset(dag->rank, 0xFF, forest->vertices * sizeof *dag->rank);
-    for (size_t g = 0; g < dag->groups; g++) dag->group[g].inner = forest->production[g].inner;
+    memset(dag->rank, 0xFF, vertices * sizeof *dag->rank);
     return true;
 }
 
@@ -23,23 +22,11 @@ void espi_dag_free(espi_dag *dag)
     for (size_t g = 0; dag->group != NULL && g < dag->groups; g++) {
         espi_free(dag->group[g].child);
         espi_free(dag->group[g].first);
-        espi_free(dag->group[g].tree);
-        espi_free(dag->group[g].item);
+        espi_free(dag->group[g].at);
     }
     espi_free(dag->group);
     espi_free(dag->rank);
     *dag = (espi_dag){0};
-}
-
-size_t espi_dag_bytes(const espi_dag *dag)
-{
-    size_t bytes = dag->groups * sizeof *dag->group + dag->forest->vertices * sizeof *dag->rank;
-    for (size_t g = 0; g < dag->groups; g++) {
-        const espi_group *group = &dag->group[g];
-        bytes += (group->tree_capacity + group->item_capacity) * sizeof(uint32_t) +
-                 (size_t)group->capacity * (1 + 2 * (size_t)group->inner) * sizeof(uint32_t);
-    }
-    return bytes;
 }
 
 /* Room for one more vertex; the child matrix is laid out anew when its row length doubles. */
@@ -51,64 +38,54 @@ static bool grow_group(espi_group *group)
     uint32_t *first = espi_realloc(group->first, capacity, sizeof *first);
     if (first == NULL) return false;
     group->first = first;
-    if (rows > 0) {
-        uint32_t *child = espi_alloc(rows * capacity, sizeof *child);
-        if (child == NULL) return false;
-        for (size_t k = 0; k < rows && old > 0; k++)
-            memcpy(child + k * capacity, group->child + k * old, old * sizeof *child);
-        espi_free(group->child);
-        group->child = child;
-    }
+    uint32_t *child = espi_alloc(rows * capacity, sizeof *child);
+    if (child == NULL) return false;
+    for (size_t k = 0; k < rows && old > 0; k++)
+        memcpy(child + k * capacity, group->child + k * old, old * sizeof *child);
+    espi_free(group->child);
+    group->child = child;
     group->capacity = capacity;
     return true;
 }
 
-static bool add_vertex(espi_dag *dag, espi_ref vertex)
+static bool add_vertex(espi_dag *dag, const espi_plan *plan, const espi_plan_node *node)
 {
-    const espi_forest *f = dag->forest;
-    const espi_vertex *v = &f->vertex[vertex];
-    const espi_production *p = &f->production[v->production];
-    espi_group *group = &dag->group[v->production];
+    espi_group *group = &dag->group[node->group];
+    group->inner = node->end - node->first;
     if (!grow_group(group)) return false;
     const uint32_t rank = group->vertices++;
-    for (size_t k = 0, c = 0; c < p->inner; k++) {
-        const espi_ref child = f->child[v->children + k];
-        if (espi_is_leaf(child)) continue;
-        group->child[2 * c * group->capacity + rank] = f->vertex[child].production;
-        group->child[(2 * c + 1) * group->capacity + rank] = dag->rank[child];
-        c++;
+    for (size_t k = 0; k < group->inner; k++) {
+        const uint32_t child = plan->child[node->first + k];
+        const bool word = (child & ESPI_WORD) != 0;
+        group->child[2 * k * group->capacity + rank] = word ? child & ~ESPI_WORD : plan->node[child].group;
+        group->child[(2 * k + 1) * group->capacity + rank] = word ? 0 : dag->rank[plan->node[child].vertex];
     }
     group->first[rank] = (uint32_t)dag->trees;
-    dag->rank[vertex] = rank;
-    if (group->vertices > dag->widest) dag->widest = group->vertices;
+    dag->rank[node->vertex] = rank;
     return true;
 }
 
-static bool add_occurrence(espi_dag *dag, espi_ref vertex)
+static bool add_occurrence(espi_dag *dag, espi_group *group, uint32_t item)
 {
-    espi_group *group = &dag->group[dag->forest->vertex[vertex].production];
-    const size_t n = group->occurrences;
-    if (group->inner == 0 && n > 0 && group->tree[n - 1] == dag->trees) {
-        group->item[n - 1]++;
-        return true;
+    if (!espi_reserve(&group->at, &group->at_capacity, group->occurrences + 1, sizeof *group->at)) return false;
+    group->at[group->occurrences++] = (espi_occurrence){.tree = (uint32_t)dag->trees, .item = item};
+    return true;
+}
+
+bool espi_dag_insert(espi_dag *dag, const espi_plan *plan)
+{
+    for (size_t i = 0; i < plan->words; i++) {
+        espi_group *group = &dag->group[plan->word[i].group];
+        group->vertices = 1;
+        dag->rank[plan->word[i].vertex] = 0;
+        if (!add_occurrence(dag, group, (uint32_t)plan->word[i].count)) return false;
     }
-    if (!espi_reserve(&group->tree, &group->tree_capacity, n + 1, sizeof *group->tree) ||
-        !espi_reserve(&group->item, &group->item_capacity, n + 1, sizeof *group->item))
-        return false;
-    group->tree[n] = (uint32_t)dag->trees;
-    group->item[n] = group->inner == 0 ? 1 : dag->rank[vertex];
-    group->occurrences++;
-    return true;
-}
-
-bool espi_dag_insert(espi_dag *dag, espi_ref root)
-{
-    espi_walk walk = {0};
-    bool failed = !espi_walk_start(&walk, dag->forest, root);
-    espi_ref vertex;
-    while (!failed && (vertex = espi_walk_next(&walk, &failed)) != ESPI_NO_NODE)
-        failed = (dag->rank[vertex] == ESPI_NO_NODE && !add_vertex(dag, vertex)) || !add_occurrence(dag, vertex);
-    espi_walk_free(&walk);
+    for (size_t i = 0; i < plan->nodes; i++) {
+        const espi_plan_node *node = &plan->node[i];
+        if (dag->rank[node->vertex] == ESPI_NO_NODE && !add_vertex(dag, plan, node)) return false;
+        for (double n = 0.0; n < node->count; n++)
+            if (!add_occurrence(dag, &dag->group[node->group], dag->rank[node->vertex])) return false;
+    }
     dag->trees++;
-    return !failed;
+    return true;
 }

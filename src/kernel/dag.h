@@ -13,51 +13,51 @@
 #ifndef ESPI_DAG_H
 #define ESPI_DAG_H
 
-#include "data/forest.h"
+#include "kernel/plan.h"
+
+typedef struct espi_occurrence {
+    uint32_t tree;
+    uint32_t item; /* the vertex; in a group of pre-terminals: how often it occurs in the tree */
+} espi_occurrence;
 
 typedef struct espi_group { /* the vertices of one production */
     uint32_t inner;         /* inner children; 0: a pre-terminal, whose group is one vertex */
     uint32_t vertices, capacity;
-    uint32_t *child;  /* position-major: of position k, child[2k*capacity + r] is the group and
-                         child[(2k+1)*capacity + r] the rank of the child of vertex r */
-    uint32_t *first;  /* the tree that brought vertex r; increasing */
-    uint32_t *tree;   /* occurrences in order of trees: the tree ... */
-    uint32_t *item;   /* ... and the vertex (in a pre-terminal group: how often it occurs there) */
-    size_t occurrences, tree_capacity, item_capacity;
+    uint32_t *child; /* position-major: of position k, child[2k*capacity + r] is the group and
+                        child[(2k+1)*capacity + r] the rank of the child of vertex r */
+    uint32_t *first; /* the tree that brought vertex r; increasing. Pre-terminals have none */
+    espi_occurrence *at; /* in order of trees */
+    size_t occurrences, at_capacity;
 } espi_group;
 
 typedef struct espi_dag {
-    const espi_forest *forest; /* its productions are the groups */
     espi_group *group;
     size_t groups;
     uint32_t *rank; /* of each vertex of the forest in its group; ESPI_NO_NODE: not in the DAG */
+    size_t vertices; /* of the forest */
     size_t trees;
-    size_t widest;  /* vertices of the largest group */
 } espi_dag;
 
-/* lambda and alpha per group, in the numbering of the DAG. */
+/* lambda and alpha per group. */
 typedef struct espi_decay {
     const double *lambda, *alpha;
 } espi_decay;
 
-/* An empty DAG over a forest, which must outlive it and not change. False if memory is out. */
-bool espi_dag_init(espi_dag *dag, const espi_forest *forest);
+/* An empty DAG for plans with fewer than `groups` groups over a forest of so many vertices. False: memory is out. */
+bool espi_dag_init(espi_dag *dag, size_t groups, size_t vertices);
 /* Adds the next tree. A DAG after a failure can only be freed. */
-bool espi_dag_insert(espi_dag *dag, espi_ref root);
+bool espi_dag_insert(espi_dag *dag, const espi_plan *plan);
 void espi_dag_free(espi_dag *dag);
-size_t espi_dag_bytes(const espi_dag *dag);
 
-/* What matching trees of one forest against a DAG needs; one per thread. */
+/* What matching trees against a DAG needs; one per thread. */
 typedef struct espi_matcher espi_matcher;
-/* `group` maps the productions of `forest` to groups of the DAG (ESPI_NO_NODE: none); NULL: it is the DAG's own
- * forest. All pointers must outlive the matcher. NULL if memory is out. */
-espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, const espi_forest *forest,
-                               const uint32_t *group);
+/* Both pointers must outlive the matcher. NULL if memory is out. */
+espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay);
 void espi_matcher_free(espi_matcher *matcher);
 
-/* out[j - from] += sum of K over the trees j = from .. to-1 of the DAG against the tree. False: memory is out. */
-bool espi_match_row(espi_matcher *matcher, espi_ref root, size_t from, size_t to, double *out);
+/* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. False: memory is out. */
+bool espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out);
 /* *score = sum_u f(u) w(u), f[group][rank]. */
-bool espi_match_score(espi_matcher *matcher, espi_ref root, double *const *f, double *score);
+bool espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, double *score);
 
 #endif

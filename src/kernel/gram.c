@@ -1,43 +1,66 @@
-/* Gram matrices: rows in parallel; of a symmetric one the lower triangle is computed and mirrored, block by block
- * while it is still in the cache. */
+/* Gram matrices: blocks of rows in parallel, each made in a buffer that stays in the cache and copied from there to
+ * its place; of a symmetric matrix the lower triangle is computed and also copied to its mirror image. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/bound.h"
 
-enum { LARGEST_BLOCK = 64, TILE = 8 };
+#include <string.h>
+
+enum { LARGEST_BLOCK = 64, SMALLEST_BLOCK = 8, CACHE = 1 << 19, AHEAD = 16 };
+
+typedef struct worker {
+    espi_workspace *workspace;
+    double *rows; /* `block` rows */
+} worker;
 
 typedef struct job {
     const espi_bound *bound;
-    espi_workspace **workspace; /* per worker; made by the worker itself */
-    size_t block;               /* rows that a worker takes at a time */
+    worker *worker; /* made by each thread itself */
+    size_t block;   /* rows that a thread takes at a time */
     double *gram;
 } job;
 
-/* Copies rows first .. last-1 to their places above the diagonal. */
-static void mirror(double *gram, size_t n, size_t first, size_t last)
+static esp_status start_worker(const job *j, worker *w, esp_error *err)
 {
-    const size_t whole = first - first % TILE;
-    for (size_t from = 0; from < whole; from += TILE)
-        for (size_t i = first; i < last; i++)
-            for (size_t k = 0; k < TILE; k++) gram[(from + k) * n + i] = gram[i * n + from + k];
-    for (size_t i = first; i < last; i++)
-        for (size_t j = whole; j < i; j++) gram[j * n + i] = gram[i * n + j];
+    if (w->workspace != NULL) return ESP_OK;
+    w->rows = espi_alloc(j->block * j->bound->count[ESPI_COLS], sizeof *w->rows);
+    return w->rows == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, &w->workspace, err);
 }
 
-static esp_status compute_block(void *context, size_t item, int worker, esp_error *err)
+/* Puts rows first .. last-1 of the lower triangle, `width` apart in the buffer, to both their places. */
+static void place(const double *restrict rows, size_t width, double *restrict gram, size_t n, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++) memcpy(gram + i * n, rows + (i - first) * width, (i + 1) * sizeof *gram);
+    for (size_t j = 0; j < last; j++) {
+        /* The mirror image touches as many pages as there are columns: fetch them ahead. */
+        for (size_t i = first; i < last && j + AHEAD < last; i += 8) __builtin_prefetch(gram + (j + AHEAD) * n + i, 1);
+        for (size_t i = j < first ? first : j + 1; i < last; i++) gram[j * n + i] = rows[(i - first) * width + j];
+    }
+}
+
+static esp_status compute_block(void *context, size_t item, int number, esp_error *err)
 {
     const job *j = context;
     const espi_bound *b = j->bound;
+    worker *w = &j->worker[number];
     const size_t n = b->count[ESPI_COLS], first = item * j->block;
     const size_t last = first + j->block < b->count[ESPI_ROWS] ? first + j->block : b->count[ESPI_ROWS];
-    esp_status status = ESP_OK;
-    if (j->workspace[worker] == NULL) status = espi_workspace_new(b, &j->workspace[worker], err);
+    /* All rows of a block have one length, which the engine likes better than a triangle. */
+    const size_t width = b->symmetric ? last : n;
+    esp_status status = start_worker(j, w, err);
     for (size_t i = first; status == ESP_OK && i < last; i++)
-        status = espi_bound_row(j->workspace[worker], b->kernel->ops - 1, i, 0, b->symmetric ? i + 1 : n,
-                                j->gram + i * n, err);
-    if (status == ESP_OK && b->symmetric) mirror(j->gram, n, first, last);
+        status = espi_bound_row(w->workspace, b->kernel->ops - 1, i, 0, width,
+                                b->symmetric ? w->rows + (i - first) * width : j->gram + i * n, err);
+    if (status == ESP_OK && b->symmetric) place(w->rows, width, j->gram, n, first, last);
     return status;
+}
+
+static size_t block_size(size_t rows, size_t cols)
+{
+    const size_t fitting = CACHE / sizeof(double) / (cols + 1), fair = rows / 32 + 1;
+    const size_t block = fitting < SMALLEST_BLOCK ? SMALLEST_BLOCK : fitting > LARGEST_BLOCK ? LARGEST_BLOCK : fitting;
+    return block < fair ? block : fair;
 }
 
 esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
@@ -52,16 +75,17 @@ esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp
                          cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     esp_status status = espi_bind(kernel, rows, cols, &bound, err);
     if (status != ESP_OK) return status;
-    size_t block = rows->rows / 64 + 1;
-    if (block > LARGEST_BLOCK) block = LARGEST_BLOCK;
-    const size_t blocks = (rows->rows + block - 1) / block;
+    job j = {.bound = bound, .block = block_size(rows->rows, cols->rows), .gram = gram};
+    const size_t blocks = (rows->rows + j.block - 1) / j.block;
     const int workers = espi_worker_count(run, blocks);
-    job j = {.bound = bound, .block = block, .gram = gram};
-    j.workspace = espi_alloc_zero((size_t)workers, sizeof *j.workspace);
-    if (j.workspace == NULL) status = espi_no_memory(err);
+    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
+    if (j.worker == NULL) status = espi_no_memory(err);
     else status = espi_parallel(run, "computing the kernel", blocks, compute_block, &j, err);
-    for (int i = 0; j.workspace != NULL && i < workers; i++) espi_workspace_free(j.workspace[i]);
-    espi_free(j.workspace);
+    for (int i = 0; j.worker != NULL && i < workers; i++) {
+        espi_workspace_free(j.worker[i].workspace);
+        espi_free(j.worker[i].rows);
+    }
+    espi_free(j.worker);
     espi_bound_free(bound);
     return status;
 }

@@ -6,79 +6,70 @@
 #include "base/alloc.h"
 #include "kernel/dag.h"
 #include "kernel/hot.h"
-#include "kernel/plan.h"
 
 #include <string.h>
 
 typedef struct slot { /* a column of the pool */
     double *value;
     size_t capacity;
-    uint32_t users;  /* plan nodes that have this column and are still needed */
-    bool fixed;      /* a node above with the same production has the same column: see make_or_share */
-    double pending;  /* occurrences of nodes that share it, not yet added to w */
+    uint32_t users; /* plan nodes that have this column and are still needed */
+    bool fixed;     /* a node above with the same production has the same column: see make_or_share */
+    double pending; /* occurrences of nodes that share it, not yet added to w */
 } slot;
 
-typedef struct active { /* a group that the tree at hand touches */
-    uint32_t group;
-    bool summed;       /* several nodes have this production: their columns are added up in w */
-    uint32_t vertices; /* in trees before `to` */
+typedef struct reach { /* per group: how much of it lies in trees before `to` */
+    size_t to;
     size_t occurrences;
-    double *w;         /* NULL unless summed */
-} active;
+    uint32_t vertices;
+    uint32_t sum; /* number + 1 of its w in the plan at hand; 0: none */
+} reach;
+
+typedef struct sum { /* w of a group that several nodes of the tree belong to */
+    uint32_t group;
+    double *w;
+    size_t capacity;
+} sum;
 
 struct espi_matcher {
     const espi_dag *dag;
     const espi_decay *decay;
-    const uint32_t *group_of; /* production of the plan's forest -> group; NULL: the same */
-    espi_plan plan;
+    const espi_plan *plan; /* at hand */
+    reach *reach;
     slot *slot;
     size_t slots, slot_capacity;
     uint32_t *unused; /* slots not in use, a stack */
     size_t unused_count, unused_capacity;
-    uint32_t *slot_of; /* plan node -> slot of its column, ESPI_NO_NODE: none */
-    size_t slot_of_capacity;
-    active *active;
-    size_t actives, active_capacity;
-    uint32_t *active_of; /* group -> active; ESPI_NO_NODE: none */
-    double *w;           /* sums of columns; one stretch per group in use twice */
-    size_t w_capacity;
-    struct cursor {         /* per group: how much of it lies in trees before `to`; moves on from row to row */
-        uint32_t vertices;
-        uint32_t to;
-        size_t occurrences;
-    } *cursor;
+    struct state {
+        uint32_t slot; /* of its column, ESPI_NO_NODE: none */
+        uint32_t uses; /* that are still to come */
+    } *state;          /* per plan node */
+    size_t state_capacity;
+    sum *sum;
+    size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
 };
 
-espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, const espi_forest *forest,
-                               const uint32_t *group)
+espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay)
 {
     espi_matcher *m = espi_alloc_zero(1, sizeof *m);
     if (m == NULL) return NULL;
     m->dag = dag;
     m->decay = decay;
-    m->group_of = group;
-    m->active_of = espi_alloc(dag->groups, sizeof *m->active_of);
-    m->cursor = espi_alloc_zero(dag->groups, sizeof *m->cursor);
-    if (m->active_of == NULL || m->cursor == NULL || !espi_plan_init(&m->plan, forest)) {
-        espi_matcher_free(m);
-        return NULL;
-    }
-    memset(m->active_of, 0xFF, dag->groups * sizeof *m->active_of);
-    return m;
+    m->reach = espi_alloc_zero(dag->groups, sizeof *m->reach);
+    if (m->reach != NULL) return m;
+    espi_matcher_free(m);
+    return NULL;
 }
 
 void espi_matcher_free(espi_matcher *m)
 {
     if (m == NULL) return;
     for (size_t i = 0; i < m->slots; i++) espi_free(m->slot[i].value);
-    espi_plan_free(&m->plan);
+    for (size_t i = 0; i < m->sum_room; i++) espi_free(m->sum[i].w);
+    espi_free(m->reach);
     espi_free(m->slot);
     espi_free(m->unused);
-    espi_free(m->slot_of);
-    espi_free(m->active);
-    espi_free(m->active_of);
-    espi_free(m->w);
-    espi_free(m->cursor);
+    espi_free(m->state);
+    espi_free(m->sum);
     espi_free(m);
 }
 
@@ -122,76 +113,80 @@ HOT static void add_column(double *restrict w, const double *restrict col, size_
     for (size_t r = 0; r < n; r++) w[r] += count * col[r];
 }
 
-static void scatter(double *restrict out, const uint32_t *restrict tree, const uint32_t *restrict item,
-                    size_t n, const double *restrict w)
+static void scatter(double *restrict out, const espi_occurrence *restrict at, size_t n, const double *restrict w)
 {
-    for (size_t k = 0; k < n; k++) out[tree[k]] += w[item[k]];
+    for (size_t k = 0; k < n; k++) out[at[k].tree] += w[at[k].item];
 }
 
-static void scatter_counts(double *restrict out, const uint32_t *restrict tree, const uint32_t *restrict count,
-                           size_t n, double value)
+static void scatter_counts(double *restrict out, const espi_occurrence *restrict at, size_t n, double value)
 {
-    for (size_t k = 0; k < n; k++) out[tree[k]] += value * count[k];
+    for (size_t k = 0; k < n; k++) out[at[k].tree] += value * at[k].item;
 }
 
-/* ------------------------------------------------------------- one tree */
+/* ------------------------------------------------------------- one group */
 
 /* How much of a group lies in trees before `to`. Rows mostly come in order, so that this is a few steps on. */
-static const struct cursor *cursor_at(espi_matcher *m, uint32_t g, size_t to)
+static reach *reach_of(espi_matcher *m, uint32_t g, size_t to)
 {
     const espi_group *group = &m->dag->group[g];
-    struct cursor *c = &m->cursor[g];
+    reach *c = &m->reach[g];
+    if (c->to == to) return c;
     if (to >= m->dag->trees) {
         c->vertices = group->vertices;
         c->occurrences = group->occurrences;
     } else if (to < c->to) {
-        *c = (struct cursor){0};
+        *c = (reach){.sum = c->sum};
     }
+    if (group->inner == 0) c->vertices = group->vertices;
     while (c->vertices < group->vertices && group->first[c->vertices] < to) c->vertices++;
-    while (c->occurrences < group->occurrences && group->tree[c->occurrences] < to) c->occurrences++;
-    c->to = (uint32_t)to;
+    while (c->occurrences < group->occurrences && group->at[c->occurrences].tree < to) c->occurrences++;
+    c->to = to;
     return c;
 }
 
-static uint32_t group_of(const espi_matcher *m, espi_ref vertex)
+/* What is done with w(.) of a group: scattered over a row, or multiplied with f. */
+typedef struct sink {
+    size_t from, to;
+    double *out;
+    double *const *f; /* NULL: a row */
+    double score;
+} sink;
+
+static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
 {
-    const uint32_t production = m->plan.forest->vertex[vertex].production;
-    return m->group_of == NULL ? production : m->group_of[production];
+    const espi_group *group = &m->dag->group[g];
+    const reach *c = &m->reach[g];
+    if (s->f != NULL) {
+        for (size_t r = 0; r < c->vertices; r++) s->score += s->f[g][r] * w[r];
+        return;
+    }
+    size_t first = 0;
+    while (s->from > 0 && first < c->occurrences && group->at[first].tree < s->from) first++;
+    double *out = s->out - s->from;
+    if (group->inner == 0) scatter_counts(out, group->at + first, c->occurrences - first, w[0]);
+    else scatter(out, group->at + first, c->occurrences - first, w);
 }
 
-/* Lists the groups that the tree touches, with the number of vertices that count. */
-static bool activate(espi_matcher *m, size_t to)
+/* The w of a group that several nodes share: zeros at first. */
+static double *sum_of(espi_matcher *m, uint32_t g)
 {
-    m->actives = 0;
-    for (size_t i = 0; i < m->plan.nodes; i++) {
-        const uint32_t g = group_of(m, m->plan.node[i].vertex);
-        if (g == ESPI_NO_NODE) continue;
-        if (m->active_of[g] != ESPI_NO_NODE) {
-            m->active[m->active_of[g]].summed = true;
-            continue;
-        }
-        if (!espi_reserve(&m->active, &m->active_capacity, m->actives + 1, sizeof *m->active)) return false;
-        const struct cursor *seen = cursor_at(m, g, to);
-        m->active_of[g] = (uint32_t)m->actives;
-        m->active[m->actives++] = (active){.group = g,
-                                           .summed = m->plan.node[i].count > 1.0 && m->dag->group[g].inner > 0,
-                                           .vertices = seen->vertices,
-                                           .occurrences = seen->occurrences};
+    reach *c = &m->reach[g];
+    if (c->sum > 0) return m->sum[c->sum - 1].w;
+    if (m->sums == m->sum_room) {
+        if (!espi_reserve(&m->sum, &m->sum_capacity, m->sums + 1, sizeof *m->sum)) return NULL;
+        m->sum[m->sum_room++] = (sum){0};
     }
-    size_t length = 0;
-    for (size_t i = 0; i < m->actives; i++) length += m->active[i].summed ? m->active[i].vertices : 0;
-    if (!espi_reserve(&m->w, &m->w_capacity, length, sizeof *m->w)) return false;
-    if (length > 0) memset(m->w, 0, length * sizeof *m->w);
-    length = 0;
-    for (size_t i = 0; i < m->actives; i++) {
-        if (!m->active[i].summed) continue;
-        m->active[i].w = m->w + length;
-        length += m->active[i].vertices;
-    }
-    return true;
+    sum *s = &m->sum[m->sums];
+    if (!espi_reserve(&s->w, &s->capacity, c->vertices, sizeof *s->w)) return NULL;
+    memset(s->w, 0, c->vertices * sizeof *s->w);
+    s->group = g;
+    c->sum = (uint32_t)++m->sums;
+    return s->w;
 }
 
-static double *take_slot(espi_matcher *m, uint32_t node, size_t size)
+/* --------------------------------------------------------------- columns */
+
+static double *take_slot(espi_matcher *m, size_t node, size_t size)
 {
     if (m->unused_count == 0) {
         if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot) ||
@@ -204,172 +199,137 @@ static double *take_slot(espi_matcher *m, uint32_t node, size_t size)
     slot *s = &m->slot[number];
     if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
     m->unused_count--;
-    m->slot_of[node] = number;
+    m->state[node].slot = number;
     s->users = 1;
     s->fixed = false;
     s->pending = 0.0;
     return s->value;
 }
 
-static void release_slot(espi_matcher *m, uint32_t node)
+static void release_slot(espi_matcher *m, size_t node)
 {
-    const uint32_t number = m->slot_of[node];
+    const uint32_t number = m->state[node].slot;
     if (number == ESPI_NO_NODE) return;
-    m->slot_of[node] = ESPI_NO_NODE;
+    m->state[node].slot = ESPI_NO_NODE;
     slot *s = &m->slot[number];
     if (--s->users > 0) return;
     if (s->pending > 0.0) {
-        const active *a = &m->active[m->active_of[group_of(m, m->plan.node[node].vertex)]];
-        add_column(a->w, s->value, a->vertices, s->pending);
+        const reach *c = &m->reach[m->plan->node[node].group];
+        add_column(m->sum[c->sum - 1].w, s->value, c->vertices, s->pending);
     }
     m->unused[m->unused_count++] = number;
 }
 
 /* The column of a plan node, from its children's. */
-static double *make_column(espi_matcher *m, uint32_t node, const active *a)
+static double *make_column(espi_matcher *m, size_t number, size_t n)
 {
-    const espi_forest *f = m->plan.forest;
-    const espi_group *group = &m->dag->group[a->group];
-    const espi_ref *child = f->child + f->vertex[m->plan.node[node].vertex].children;
-    const double lambda = m->decay->lambda[a->group], alpha = m->decay->alpha[a->group];
-    const size_t n = a->vertices, stride = group->capacity;
-    double *col = take_slot(m, node, n + 1);
-    if (col == NULL) return NULL;
-    double scale = lambda; /* what is not yet multiplied in */
+    const espi_plan_node *node = &m->plan->node[number];
+    const espi_group *group = &m->dag->group[node->group];
+    const uint32_t *child = m->plan->child + node->first, *child_group = group->child;
+    const double alpha = m->decay->alpha[node->group];
+    double scale = m->decay->lambda[node->group]; /* what is not yet multiplied in */
     bool set = false;
-    for (size_t k = 0, c = 0; c < group->inner; k++) {
-        if (espi_is_leaf(child[k])) continue;
-        const uint32_t *child_group = group->child + 2 * c * stride, *child_rank = child_group + stride;
-        const uint32_t below_node = m->plan.index[child[k]], q = group_of(m, child[k]);
-        c++;
-        if (q == ESPI_NO_NODE) {
+    double *col = take_slot(m, number, n + 1);
+    if (col == NULL) return NULL;
+    for (size_t k = 0; k < group->inner; k++, child_group += 2 * (size_t)group->capacity) {
+        const bool word = (child[k] & ESPI_WORD) != 0;
+        const uint32_t q = word ? child[k] & ~ESPI_WORD : m->plan->node[child[k]].group;
+        if (q >= m->dag->groups) {
             scale *= alpha;
-        } else if (m->dag->group[q].inner == 0) {
+            continue;
+        }
+        if (word) {
             const double hit = alpha + m->decay->lambda[q];
             if (set) times_preterminal(col, child_group, n, q, hit, alpha);
-            else set_preterminal(col, child_group, n, q, scale * hit, scale * alpha), scale = 1.0;
-            set = true;
+            else set_preterminal(col, child_group, n, q, scale * hit, scale * alpha);
         } else {
-            const double *column = m->slot[m->slot_of[below_node]].value;
-            const uint32_t none = m->active[m->active_of[q]].vertices;
-            if (set) times_column(col, child_group, child_rank, n, q, column, none, alpha);
-            else set_column(col, child_group, child_rank, n, q, column, none, alpha, scale), scale = 1.0;
-            set = true;
+            const double *below = m->slot[m->state[child[k]].slot].value;
+            const uint32_t *rank = child_group + group->capacity, none = m->reach[q].vertices;
+            if (set) times_column(col, child_group, rank, n, q, below, none, alpha);
+            else set_column(col, child_group, rank, n, q, below, none, alpha, scale);
         }
+        if (!set) scale = 1.0;
+        set = true;
     }
     for (size_t r = 0; r < n && (!set || scale != 1.0); r++) col[r] = set ? col[r] * scale : scale;
     col[n] = 0.0;
     return col;
 }
 
-/* What is done with w(.) of a group: `w` holds its vertices' values, for pre-terminals one. */
-typedef struct sink {
-    size_t from, to;
-    double *out;
-    double *const *f;
-    double score;
-} sink;
-
-static void use(const espi_matcher *m, const active *a, const double *w, sink *s)
-{
-    const espi_group *group = &m->dag->group[a->group];
-    if (s->f != NULL) {
-        for (size_t r = 0; r < a->vertices; r++) s->score += s->f[a->group][r] * w[r];
-        return;
-    }
-    size_t first = 0;
-    while (s->from > 0 && first < a->occurrences && group->tree[first] < s->from) first++;
-    const size_t n = a->occurrences - first;
-    double *out = s->out - s->from;
-    if (group->inner == 0) scatter_counts(out, group->tree + first, group->item + first, n, w[0]);
-    else scatter(out, group->tree + first, group->item + first, n, w);
-}
-
-/* The only inner child of a node, if it has its parent's production. */
-static uint32_t twin_below(const espi_matcher *m, uint32_t node, const active *a)
-{
-    const espi_forest *f = m->plan.forest;
-    const espi_ref *child = f->child + f->vertex[m->plan.node[node].vertex].children;
-    if (m->dag->group[a->group].inner != 1) return ESPI_NO_NODE;
-    while (espi_is_leaf(*child)) child++;
-    return group_of(m, *child) == a->group ? m->plan.index[*child] : ESPI_NO_NODE;
-}
-
 /* The column of a node, added to w. In a chain of one production columns soon stop changing (lambda < 1); from
  * there on all nodes above share one, and a chain of a million nodes costs a few columns instead of a million. */
-static bool make_or_share(espi_matcher *m, uint32_t node, const active *a, sink *s)
+static bool make_or_share(espi_matcher *m, size_t number, sink *s)
 {
-    const double count = m->plan.node[node].count;
-    const uint32_t twin = twin_below(m, node, a);
-    if (twin != ESPI_NO_NODE && m->slot[m->slot_of[twin]].fixed) {
-        m->slot_of[node] = m->slot_of[twin];
-        m->slot[m->slot_of[node]].users++;
-        m->slot[m->slot_of[node]].pending += count;
+    const espi_plan_node *node = &m->plan->node[number];
+    const size_t n = reach_of(m, node->group, s->to)->vertices;
+    const uint32_t below = m->plan->child[node->first];
+    const bool twin = node->end - node->first == 1 && (below & ESPI_WORD) == 0 &&
+                      m->plan->node[below].group == node->group;
+    if (twin && m->slot[m->state[below].slot].fixed) {
+        m->state[number].slot = m->state[below].slot;
+        m->slot[m->state[number].slot].users++;
+        m->slot[m->state[number].slot].pending += node->count;
         return true;
     }
-    double *col = make_column(m, node, a);
+    const double *col = make_column(m, number, n);
     if (col == NULL) return false;
-    if (twin != ESPI_NO_NODE)
-        m->slot[m->slot_of[node]].fixed =
-            memcmp(col, m->slot[m->slot_of[twin]].value, a->vertices * sizeof *col) == 0;
-    if (a->summed) add_column(a->w, col, a->vertices, count);
-    else use(m, a, col, s);
-    return true;
+    if (twin)
+        m->slot[m->state[number].slot].fixed =
+            memcmp(col, m->slot[m->state[below].slot].value, n * sizeof *col) == 0;
+    if (node->alone) {
+        use(m, node->group, col, s);
+        return true;
+    }
+    double *w = sum_of(m, node->group);
+    if (w != NULL) add_column(w, col, n, node->count);
+    return w != NULL;
 }
 
-static void release_children(espi_matcher *m, uint32_t node)
+static void release_children(espi_matcher *m, const espi_plan_node *node)
 {
-    const espi_forest *f = m->plan.forest;
-    const espi_ref vertex = m->plan.node[node].vertex, *child = f->child + f->vertex[vertex].children;
-    const espi_production *p = espi_production_of(f, vertex);
-    for (size_t k = 0; p->inner > 0 && k < p->arity; k++)
-        if (!espi_is_leaf(child[k]) && --m->plan.node[m->plan.index[child[k]]].uses == 0)
-            release_slot(m, m->plan.index[child[k]]);
+    for (size_t k = node->first; k < node->end; k++) {
+        const uint32_t child = m->plan->child[k];
+        if ((child & ESPI_WORD) == 0 && --m->state[child].uses == 0) release_slot(m, child);
+    }
 }
 
-static bool match(espi_matcher *m, espi_ref root, sink *s)
+static bool match(espi_matcher *m, const espi_plan *plan, sink *s)
 {
-    if (!espi_plan_make(&m->plan, root) || !activate(m, s->to) ||
-        !espi_reserve(&m->slot_of, &m->slot_of_capacity, m->plan.nodes, sizeof *m->slot_of))
-        return false;
-    bool ok = true;
-    for (uint32_t i = 0; i < m->plan.nodes && ok; i++) {
-        const uint32_t g = group_of(m, m->plan.node[i].vertex);
-        m->slot_of[i] = ESPI_NO_NODE;
-        if (g == ESPI_NO_NODE) {
-            release_children(m, i);
-            continue;
-        }
-        active *a = &m->active[m->active_of[g]];
-        if (m->dag->group[g].inner == 0) {
-            const double w = m->plan.node[i].count * m->decay->lambda[g];
-            use(m, a, &w, s);
-            continue;
-        }
-        ok = make_or_share(m, i, a, s);
-        if (!ok) break;
-        release_children(m, i);
-        if (m->plan.node[i].uses == 0) release_slot(m, i);
+    bool ok = espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state);
+    m->plan = plan;
+    for (size_t i = 0; i < plan->words; i++) {
+        const espi_plan_word *word = &plan->word[i];
+        if (word->group >= m->dag->groups) continue;
+        reach_of(m, word->group, s->to);
+        const double w = word->count * m->decay->lambda[word->group];
+        use(m, word->group, &w, s);
     }
-    for (size_t i = 0; i < m->actives; i++) {
-        if (ok && m->active[i].summed) use(m, &m->active[i], m->active[i].w, s);
-        m->active_of[m->active[i].group] = ESPI_NO_NODE;
+    for (size_t i = 0; i < plan->nodes && ok; i++) {
+        m->state[i] = (struct state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
+        if (plan->node[i].group < m->dag->groups) ok = make_or_share(m, i, s);
+        release_children(m, &plan->node[i]);
+        if (plan->node[i].uses == 0) release_slot(m, i);
     }
-    m->unused_count = m->slots;
-    for (size_t i = 0; i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    for (size_t i = 0; i < m->sums; i++) {
+        if (ok) use(m, m->sum[i].group, m->sum[i].w, s);
+        m->reach[m->sum[i].group].sum = 0;
+    }
+    m->sums = 0;
+    m->unused_count = m->slots; /* all, also after a failure in the middle */
+    for (size_t i = 0; !ok && i < m->slots; i++) m->unused[i] = (uint32_t)i;
     return ok;
 }
 
-bool espi_match_row(espi_matcher *m, espi_ref root, size_t from, size_t to, double *out)
+bool espi_match_row(espi_matcher *m, const espi_plan *plan, size_t from, size_t to, double *out)
 {
     sink s = {.from = from, .to = to, .out = out};
-    return match(m, root, &s);
+    return match(m, plan, &s);
 }
 
-bool espi_match_score(espi_matcher *m, espi_ref root, double *const *f, double *score)
+bool espi_match_score(espi_matcher *m, const espi_plan *plan, double *const *f, double *score)
 {
     sink s = {.to = m->dag->trees, .f = f};
-    const bool ok = match(m, root, &s);
+    const bool ok = match(m, plan, &s);
     *score = s.score;
     return ok;
 }

@@ -6,17 +6,11 @@
 #include "kernel/dag.h"
 #include "kernel/wide.h"
 
-typedef struct espi_tree_side {
-    const espi_forest *forest;
-    const uint32_t *map; /* its productions -> shared numbers (ESPI_NO_NODE: none); NULL: they are shared */
-} espi_tree_side;
+/* K(T, T) in plain doubles for all trees; not finite where it overflows. `groups` and `vertices` as in
+ * espi_dag_init. False if memory is out. */
+bool espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, size_t vertices, double *value);
 
-/* K(T, T) in plain doubles for all trees of one side; not finite where it overflows. Trees are taken as the list of
- * their different subtrees, a large one as a DAG of its own. False if memory is out. */
-bool espi_self_values(const espi_tree_side *side, const espi_decay *decay, double *value);
-
-/* `decay` is in shared numbers. False if memory is out. */
-bool espi_pair_wide(const espi_tree_side *a, espi_ref root_a, const espi_tree_side *b, espi_ref root_b,
-                    const espi_decay *decay, espi_wide *value);
+/* False if memory is out. */
+bool espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, espi_wide *value);
 
 #endif

@@ -1,27 +1,63 @@
-/* A tree as the list of its different vertices, children before parents, with how often each occurs: the order in
- * which matching visits it. */
+/* Plans: the trees of a column as lists of their different subtrees, children before parents, with how often each
+ * occurs. This is the form in which trees are inserted into a DAG and matched against one: it is made once, lies side
+ * by side in memory and needs nothing of the forest any more.
+ *
+ * Productions are numbered as `shared` says (tree_kernel.c: those of the Gram matrix's columns first, then those that
+ * only its rows have), and are called groups here. */
 #ifndef ESPI_PLAN_H
 #define ESPI_PLAN_H
 
 #include "data/forest.h"
 
-typedef struct espi_plan_node {
-    espi_ref vertex;
-    uint32_t uses;  /* references from other nodes of the plan */
-    double count;   /* occurrences in the tree */
+typedef struct espi_plan_node { /* a subtree that is more than a pre-terminal */
+    uint32_t group;
+    uint32_t vertex;     /* of the forest */
+    uint32_t first, end; /* its inner children: plan->child[first .. end) */
+    uint32_t uses;       /* places where it is such a child */
+    bool alone;          /* the only node of its group, and it occurs once */
+    double count;        /* occurrences in the tree */
 } espi_plan_node;
 
-typedef struct espi_plan {
-    const espi_forest *forest;
-    espi_plan_node *node;
-    size_t nodes, node_capacity;
-    uint32_t *index; /* vertex of the forest -> node; ESPI_NO_NODE outside a plan */
-    espi_walk walk;
+typedef struct espi_plan_word { /* a pre-terminal */
+    uint32_t group;
+    uint32_t vertex;
+    double count;
+} espi_plan_word;
+
+#define ESPI_WORD UINT32_C(0x80000000)
+
+typedef struct espi_plan { /* of one tree */
+    const espi_plan_node *node;
+    size_t nodes;
+    const uint32_t *child; /* the number of a node, or ESPI_WORD | group of a pre-terminal */
+    const espi_plan_word *word;
+    size_t words;
 } espi_plan;
 
-/* False if memory is out. A plan is made again and again for trees of one forest. */
-bool espi_plan_init(espi_plan *plan, const espi_forest *forest);
-bool espi_plan_make(espi_plan *plan, espi_ref root);
-void espi_plan_free(espi_plan *plan);
+typedef struct espi_plans {
+    size_t trees;
+    struct espi_plan_start {
+        size_t node, child, word;
+    } *start; /* per tree, and the end */
+    espi_plan_node *node;
+    uint32_t *child;
+    espi_plan_word *word;
+    size_t capacity[3];
+} espi_plans;
+
+/* Plans of all trees of the forest; `shared` maps its productions to groups (NULL: they are), which are fewer than
+ * `groups`. False if memory is out. */
+bool espi_plans_make(espi_plans *plans, const espi_forest *forest, const uint32_t *shared, size_t groups);
+void espi_plans_free(espi_plans *plans);
+
+static inline espi_plan espi_plan_of(const espi_plans *plans, size_t tree)
+{
+    const struct espi_plan_start *s = &plans->start[tree], *e = s + 1;
+    return (espi_plan){.node = plans->node + s->node,
+                       .nodes = e->node - s->node,
+                       .child = plans->child + s->child,
+                       .word = plans->word + s->word,
+                       .words = e->word - s->word};
+}
 
 #endif

@@ -23,10 +23,10 @@ typedef struct tree_part {
     const espi_forest *rows, *cols; /* may be the same */
     size_t productions;             /* shared numbers: those of cols, then those that only rows has */
     uint32_t *shared;               /* productions of rows -> shared numbers; NULL: rows is cols */
-    uint32_t *group;                /* productions of rows -> groups of the DAG; NULL: rows is cols */
     double *lambda, *alpha;         /* per shared number */
     espi_decay decay;
-    espi_dag dag;               /* algorithm dag */
+    espi_plans row_plans, col_plans; /* row_plans.start NULL: rows is cols */
+    espi_dag dag;                    /* algorithm dag */
     espi_flat *flat_rows, *flat_cols; /* the others; flat_rows NULL: rows is cols */
     double bow;
     espi_symbols words;
@@ -51,9 +51,9 @@ static const espi_flat *flat_of(const tree_part *t, espi_side side)
     return side == ESPI_ROWS && t->flat_rows != NULL ? t->flat_rows : t->flat_cols;
 }
 
-static espi_tree_side side_of(const tree_part *t, espi_side side)
+static const espi_plans *plans_of(const tree_part *t, espi_side side)
 {
-    return side == ESPI_ROWS ? (espi_tree_side){t->rows, t->shared} : (espi_tree_side){t->cols, NULL};
+    return side == ESPI_ROWS && t->row_plans.start != NULL ? &t->row_plans : &t->col_plans;
 }
 
 static void free_flats(espi_flat *flat, size_t count)
@@ -67,6 +67,8 @@ static void release(espi_part *part)
     tree_part *t = (tree_part *)(void *)part;
     if (t == NULL) return;
     espi_dag_free(&t->dag);
+    espi_plans_free(&t->row_plans);
+    espi_plans_free(&t->col_plans);
     free_flats(t->flat_rows, t->rows->roots);
     free_flats(t->flat_cols, t->cols->roots);
     espi_symbols_free(&t->words);
@@ -74,7 +76,6 @@ static void release(espi_part *part)
     espi_bag_free(&t->col_words);
     espi_lists_free(&t->word_lists);
     espi_free(t->shared);
-    espi_free(t->group);
     espi_free(t->lambda);
     espi_free(t->alpha);
     espi_free(t);
@@ -87,11 +88,10 @@ static bool share_productions(tree_part *t)
 {
     t->productions = t->cols->productions;
     if (t->rows == t->cols) return true;
-    t->group = espi_forest_map_productions(t->rows, t->cols);
-    t->shared = espi_alloc(t->rows->productions, sizeof *t->shared);
-    if (t->group == NULL || t->shared == NULL) return false;
+    t->shared = espi_forest_map_productions(t->rows, t->cols);
+    if (t->shared == NULL) return false;
     for (size_t p = 0; p < t->rows->productions; p++)
-        t->shared[p] = t->group[p] != ESPI_NO_NODE ? t->group[p] : (uint32_t)t->productions++;
+        if (t->shared[p] == ESPI_NO_NODE) t->shared[p] = (uint32_t)t->productions++;
     return true;
 }
 
@@ -134,9 +134,15 @@ static espi_flat *make_flats(const espi_forest *forest, const uint32_t *map)
 
 static bool prepare(tree_part *t)
 {
+    if (!espi_plans_make(&t->col_plans, t->cols, NULL, t->productions) ||
+        (t->rows != t->cols && !espi_plans_make(&t->row_plans, t->rows, t->shared, t->productions)))
+        return false;
     if (t->algorithm == DAG) {
-        bool ok = espi_dag_init(&t->dag, t->cols);
-        for (size_t i = 0; ok && i < t->cols->roots; i++) ok = espi_dag_insert(&t->dag, t->cols->root[i]);
+        bool ok = espi_dag_init(&t->dag, t->cols->productions, t->cols->vertices);
+        for (size_t i = 0; ok && i < t->cols->roots; i++) {
+            const espi_plan plan = espi_plan_of(&t->col_plans, i);
+            ok = espi_dag_insert(&t->dag, &plan);
+        }
         return ok;
     }
     t->flat_cols = make_flats(t->cols, NULL);
@@ -184,7 +190,7 @@ static void *workspace_new(const espi_part *part)
     const tree_part *t = view(part);
     workspace *w = espi_alloc_zero(1, sizeof *w);
     if (w == NULL || t->algorithm != DAG) return w;
-    w->matcher = espi_matcher_new(&t->dag, &t->decay, t->rows, t->group);
+    w->matcher = espi_matcher_new(&t->dag, &t->decay);
     if (w->matcher != NULL) return w;
     workspace_free(w);
     return NULL;
@@ -200,7 +206,8 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     bool ok = true;
     memset(out, 0, (to - from) * sizeof *out);
     if (t->algorithm == DAG) {
-        ok = espi_match_row(w->matcher, t->rows->root[i], from, to, out);
+        const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
+        ok = espi_match_row(w->matcher, &plan, from, to, out);
     } else {
         const espi_flat *a = &flat_of(t, ESPI_ROWS)[i], *b = t->flat_cols;
         for (size_t j = from; ok && j < to; j++)
@@ -213,9 +220,10 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
 static esp_status diagonal(const espi_part *part, espi_side side, double *out, esp_error *err)
 {
     const tree_part *t = view(part);
-    const espi_tree_side s = side_of(t, side);
-    if (!espi_self_values(&s, &t->decay, out)) return espi_no_memory(err);
-    for (size_t i = 0; t->bow > 0.0 && i < s.forest->roots; i++) out[i] += t->bow * words_of(t, side)->square[i];
+    const espi_plans *plans = plans_of(t, side);
+    const size_t vertices = plans == &t->row_plans ? t->rows->vertices : t->cols->vertices;
+    if (!espi_self_values(plans, &t->decay, t->productions, vertices, out)) return espi_no_memory(err);
+    for (size_t i = 0; t->bow > 0.0 && i < plans->trees; i++) out[i] += t->bow * words_of(t, side)->square[i];
     return ESP_OK;
 }
 
@@ -223,8 +231,8 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
                        espi_wide *value, esp_error *err)
 {
     const tree_part *t = view(part);
-    const espi_tree_side a = side_of(t, side_i), b = side_of(t, side_j);
-    if (!espi_pair_wide(&a, a.forest->root[i], &b, b.forest->root[j], &t->decay, value)) return espi_no_memory(err);
+    const espi_plan a = espi_plan_of(plans_of(t, side_i), i), b = espi_plan_of(plans_of(t, side_j), j);
+    if (!espi_pair_wide(&a, &b, &t->decay, value)) return espi_no_memory(err);
     if (t->bow > 0.0) {
         double equal = words_of(t, side_i)->square[i];
         if (side_i != side_j || i != j) {
@@ -261,8 +269,9 @@ static bool fold_groups(const espi_dag *dag, const double *coefficient, folded *
         s->f[g] = espi_alloc_zero(group->vertices, sizeof **s->f);
         if (s->f[g] == NULL) return false;
         for (size_t k = 0; k < group->occurrences; k++) {
-            if (group->inner == 0) s->f[g][0] += coefficient[group->tree[k]] * group->item[k];
-            else s->f[g][group->item[k]] += coefficient[group->tree[k]];
+            const espi_occurrence at = group->at[k];
+            if (group->inner == 0) s->f[g][0] += coefficient[at.tree] * at.item;
+            else s->f[g][at.item] += coefficient[at.tree];
         }
     }
     return true;
@@ -291,7 +300,8 @@ static esp_status score(const espi_part *part, const void *pointer, void *work, 
 {
     const tree_part *t = view(part);
     const folded *s = pointer;
-    if (!espi_match_score(((workspace *)work)->matcher, t->rows->root[i], s->f, out)) return espi_no_memory(err);
+    const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
+    if (!espi_match_score(((workspace *)work)->matcher, &plan, s->f, out)) return espi_no_memory(err);
     if (t->bow > 0.0) *out += t->bow * espi_bag_dot(words_of(t, ESPI_ROWS), i, s->word);
     return ESP_OK;
 }
