@@ -203,8 +203,9 @@ static void floor_of(char **argument)
     esp_kernel *kernel = parse(argument[2]);
     espi_plans plans;
     espi_dag dag;
-    bool ok = espi_plans_make(&plans, forest, NULL, forest->productions) &&
-              espi_dag_init(&dag, forest->productions, forest->vertices);
+    esp_error err;
+    check(espi_plans_make(&plans, forest, NULL, forest->productions, NULL, &err), &err);
+    bool ok = espi_dag_init(&dag, forest->productions, forest->vertices);
     for (size_t i = 0; ok && i < n; i++) {
         const espi_plan plan = espi_plan_of(&plans, i);
         ok = espi_dag_insert(&dag, &plan);

@@ -1,8 +1,6 @@
 #define _GNU_SOURCE /* strtod_l */
 #include "base/number.h"
 
-#include "base/alloc.h"
-
 #include <locale.h>
 #include <math.h>
 #include <stdint.h>
@@ -11,64 +9,91 @@
 #include <string.h>
 #include <strings.h>
 
+/* More significant digits than a number half-way between two doubles can have (767), and one for the rest. */
+enum { DIGITS = 780 };
+
 /* Powers of ten that a double holds exactly. */
 static const double exact_power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                      1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
+/* A decimal number as it is read: 0.d1d2d3... * 10^power. */
+typedef struct decimal {
+    bool negative;
+    char digit[DIGITS + 1];
+    size_t digits;
+    long power;
+} decimal;
+
 /* The C library's conversion in the C locale, for what the short way cannot do exactly. */
-static bool parse_slowly(const char *text, size_t size, double *value)
+static bool convert_slowly(decimal *d, double *value)
 {
-    char small[64], *copy = size < sizeof small ? small : espi_alloc(size + 1, 1);
-    if (copy == NULL) return false;
-    memcpy(copy, text, size);
-    copy[size] = '\0';
-    char *end = copy;
+    char text[DIGITS + 32];
+    d->digit[d->digits] = '\0';
+    snprintf(text, sizeof text, "%s.%se%ld", d->negative ? "-" : "", d->digit, d->power);
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (plain != (locale_t)0) {
-        *value = strtod_l(copy, &end, plain);
-        freelocale(plain);
-    }
-    const bool whole = end == copy + size;
-    if (copy != small) espi_free(copy);
-    return whole && isfinite(*value);
+    if (plain == (locale_t)0) return false;
+    *value = strtod_l(text, NULL, plain);
+    freelocale(plain);
+    return isfinite(*value);
 }
 
-bool espi_number_parse(const char *text, size_t size, double *value)
+/* A mantissa below 2^53 and a power of ten up to 22 are exact, so that one rounding gives the nearest double. */
+static bool convert(decimal *d, double *value)
 {
-    size_t at = 0, digits = 0;
-    const bool negative = size > 0 && text[0] == '-';
-    if (size > 0 && (text[0] == '-' || text[0] == '+')) at++;
+    const long power = d->power - (long)d->digits;
     uint64_t mantissa = 0;
-    int scale = 0, exponent = 0, significant = 0;
-    bool point = false;
+    if (d->digits > 18 || power < -22 || power > 22) return convert_slowly(d, value);
+    for (size_t i = 0; i < d->digits; i++) mantissa = mantissa * 10 + (uint64_t)(d->digit[i] - '0');
+    if (mantissa > (UINT64_C(1) << 53)) return convert_slowly(d, value);
+    const double m = (double)mantissa, v = power < 0 ? m / exact_power[-power] : m * exact_power[power];
+    *value = d->negative ? -v : v;
+    return true;
+}
+
+/* Digits with an optional point. More than DIGITS cannot change how the number is rounded, except that the last
+ * one kept must tell whether anything behind it was not zero. */
+static size_t take_digits(const char *text, size_t at, size_t size, decimal *d)
+{
+    bool point = false, any = false;
     for (; at < size; at++) {
         const char c = text[at];
         if (c == '.' && !point) {
             point = true;
-        } else if (c >= '0' && c <= '9') {
-            if (mantissa != 0 || c != '0') significant++;
-            if (significant <= 18) mantissa = mantissa * 10 + (uint64_t)(c - '0'), scale -= point;
-            digits++;
-        } else {
-            break;
+            continue;
         }
+        if (c < '0' || c > '9') break;
+        any = true;
+        if (d->digits == 0 && c == '0') {
+            d->power -= point;
+            continue;
+        }
+        if (d->digits < DIGITS) d->digit[d->digits++] = c;
+        else if (c != '0') d->digit[DIGITS - 1] = '1';
+        d->power += !point;
     }
-    if (digits == 0) return false;
+    return any ? at : 0;
+}
+
+bool espi_number_parse(const char *text, size_t size, double *value)
+{
+    decimal d; /* its digits need no zeros */
+    d.negative = size > 0 && text[0] == '-';
+    d.digits = 0;
+    d.power = 0;
+    size_t at = take_digits(text, size > 0 && (text[0] == '-' || text[0] == '+'), size, &d);
+    if (at == 0) return false;
     if (at < size && (text[at] == 'e' || text[at] == 'E')) {
         const bool minus = at + 1 < size && text[at + 1] == '-';
+        long exponent = 0;
         at += at + 1 < size && (text[at + 1] == '-' || text[at + 1] == '+') ? 2 : 1;
         if (at == size) return false;
         for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
-            if (exponent < 10000) exponent = exponent * 10 + (text[at] - '0');
-        if (minus) exponent = -exponent;
+            if (exponent < 100000000) exponent = exponent * 10 + (text[at] - '0');
+        d.power += minus ? -exponent : exponent;
     }
     if (at != size) return false;
-    const int power = exponent + scale;
-    /* A mantissa below 2^53 and a power of ten up to 22 are exact, so one rounding gives the nearest double. */
-    if (significant > 18 || mantissa > (UINT64_C(1) << 53) || power < -22 || power > 22)
-        return parse_slowly(text, size, value);
-    const double m = (double)mantissa, v = power < 0 ? m / exact_power[-power] : m * exact_power[power];
-    *value = negative ? -v : v;
+    if (d.digits > 0) return convert(&d, value);
+    *value = d.negative ? -0.0 : 0.0;
     return true;
 }
 
@@ -89,9 +114,12 @@ bool espi_number_like(const char *text, size_t size)
 static size_t print(double value, int digits, char text[32])
 {
     const int size = snprintf(text, 32, "%.*g", digits, value);
-    char *comma = strchr(text, ',');
-    if (comma != NULL) *comma = '.';
-    return (size_t)size;
+    const char *point = localeconv()->decimal_point;
+    char *found = strcmp(point, ".") != 0 ? strstr(text, point) : NULL;
+    if (found == NULL) return (size_t)size;
+    *found = '.';
+    memmove(found + 1, found + strlen(point), strlen(found + strlen(point)) + 1);
+    return strlen(text);
 }
 
 size_t espi_number_print(double value, char text[32]) { return print(value, 17, text); }

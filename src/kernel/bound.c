@@ -88,8 +88,8 @@ esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data,
     return status;
 }
 
-static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols, espi_part **out,
-                            esp_error *err)
+static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols,
+                            const esp_run *run, espi_part **out, esp_error *err)
 {
     const espi_column *row_column, *col_column;
     esp_status status = find_column(leaf, rows, &row_column, err);
@@ -99,7 +99,7 @@ static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, cons
         return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
                          leaf->class->name, row_column->name, type_names[row_column->type], col_column->name,
                          type_names[col_column->type]);
-    return leaf->class->bind(leaf, row_column, col_column, out, err);
+    return leaf->class->bind(leaf, row_column, col_column, run, out, err);
 }
 
 /* ------------------------------------------------------------ evaluation */
@@ -148,7 +148,7 @@ static void normalise(const espi_bound *b, size_t op, const span *s, double *v)
 static esp_status fill_leaf(const espi_workspace *w, size_t leaf, const span *s, double *v, esp_error *err)
 {
     const espi_part *part = w->bound->part[leaf];
-    if (s->diagonal) return part->class->diagonal(part, s->side, v, err);
+    if (s->diagonal) return part->class->diagonal(part, s->side, w->run, v, err);
     return part->class->row(part, w->part[leaf], s->row, s->from, s->to, v, err);
 }
 
@@ -206,7 +206,7 @@ static esp_status fill_norm(espi_workspace *w, espi_norm *norm, size_t op, espi_
 }
 
 /* Runs the program of `op`; its operands wait in out and behind it in the buffer. */
-static esp_status run(espi_workspace *w, size_t op, const span *s, double *out, esp_error *err)
+static esp_status run_program(espi_workspace *w, size_t op, const span *s, double *out, esp_error *err)
 {
     const esp_kernel *kernel = w->bound->kernel;
     const size_t n = s->to - s->from;
@@ -272,7 +272,7 @@ esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from,
                           esp_error *err)
 {
     const span s = {.row = row, .from = from, .to = to};
-    esp_status status = run(w, op, &s, out, err);
+    esp_status status = run_program(w, op, &s, out, err);
     if (status != ESP_OK || all_finite(out, to - from)) return status;
     for (size_t j = from; j < to; j++) {
         if (isfinite(out[j - from])) continue;
@@ -289,7 +289,7 @@ esp_status espi_bound_diagonal(espi_workspace *w, espi_side side, double *out, e
 {
     const size_t op = w->bound->kernel->ops - 1;
     const span s = {.diagonal = true, .side = side, .to = w->bound->count[side]};
-    esp_status status = run(w, op, &s, out, err);
+    esp_status status = run_program(w, op, &s, out, err);
     for (size_t i = 0; status == ESP_OK && i < s.to; i++) {
         if (isfinite(out[i])) continue;
         espi_wide value;
@@ -303,16 +303,17 @@ esp_status espi_bound_diagonal(espi_workspace *w, espi_side side, double *out, e
 /* ------------------------------------------------------------------ bind */
 
 /* Runs the program over the diagonals once, so that every norm gets its self-values. */
-static esp_status fill_norms(espi_bound *b, esp_error *err)
+static esp_status fill_norms(espi_bound *b, const esp_run *run, esp_error *err)
 {
     espi_workspace *w = NULL;
     const size_t longest = b->count[b->count[ESPI_ROWS] > b->count[ESPI_COLS] ? ESPI_ROWS : ESPI_COLS];
     double *diagonal = espi_alloc(longest, sizeof *diagonal);
     esp_status status = diagonal == NULL ? espi_no_memory(err) : espi_workspace_new(b, &w, err);
+    if (status == ESP_OK) w->run = run;
     for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++) {
         if (b->symmetric && side == ESPI_ROWS) continue;
         const span s = {.diagonal = true, .side = side, .to = b->count[side], .fill = b->norm};
-        status = run(w, b->kernel->ops - 1, &s, diagonal, err);
+        status = run_program(w, b->kernel->ops - 1, &s, diagonal, err);
     }
     for (size_t k = 0; b->symmetric && k < b->kernel->ops; k++) {
         b->norm[k].self[ESPI_ROWS] = b->norm[k].self[ESPI_COLS];
@@ -333,8 +334,8 @@ static size_t program_depth(const esp_kernel *kernel)
     return most;
 }
 
-esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, espi_bound **out,
-                     esp_error *err)
+esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
+                     espi_bound **out, esp_error *err)
 {
     *out = NULL;
     espi_bound *b = espi_alloc_zero(1, sizeof *b);
@@ -348,10 +349,10 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
     b->norm = espi_alloc_zero(kernel->ops, sizeof *b->norm);
     esp_status status = b->part == NULL || b->norm == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
-        status = bind_leaf(&kernel->leaf[i], rows, cols, &b->part[i], err);
+        status = bind_leaf(&kernel->leaf[i], rows, cols, run, &b->part[i], err);
     bool norms = false;
     for (size_t k = 0; k < kernel->ops; k++) norms = norms || kernel->op[k].kind == ESPI_NORM;
-    if (status == ESP_OK && norms) status = fill_norms(b, err);
+    if (status == ESP_OK && norms) status = fill_norms(b, run, err);
     if (status == ESP_OK) *out = b;
     else espi_bound_free(b);
     return status;

@@ -19,8 +19,8 @@ typedef struct espi_bound {
 } espi_bound;
 
 /* `kernel` and both datasets must outlive the result. ESP_ERR_PARAM if a column is missing or ambiguous. */
-esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, espi_bound **out,
-                     esp_error *err);
+esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
+                     espi_bound **out, esp_error *err);
 void espi_bound_free(espi_bound *bound);
 /* Whether every leaf of the kernel finds its column in the data: what espi_bind would say, at no cost. */
 esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data, esp_error *err);
@@ -32,6 +32,7 @@ typedef struct espi_workspace {
     double *buffer; /* depth - 1 vectors */
     size_t capacity;
     espi_wide *wide; /* depth numbers */
+    const esp_run *run; /* of diagonals; NULL in threads */
 } espi_workspace;
 esp_status espi_workspace_new(const espi_bound *bound, espi_workspace **out, esp_error *err);
 void espi_workspace_free(espi_workspace *workspace);

@@ -21,8 +21,8 @@ void espi_dag_free(espi_dag *dag)
 {
     for (size_t g = 0; dag->group != NULL && g < dag->groups; g++) {
         espi_free(dag->group[g].child);
-        espi_free(dag->group[g].first);
         espi_free(dag->group[g].at);
+        espi_free(dag->group[g].dense);
     }
     espi_free(dag->group);
     espi_free(dag->rank);
@@ -34,16 +34,14 @@ static bool grow_group(espi_group *group)
 {
     if (group->vertices < group->capacity) return true;
     const uint32_t old = group->capacity, capacity = old == 0 ? 1 : old * 2;
-    const size_t rows = 2 * (size_t)group->inner;
-    uint32_t *first = espi_realloc(group->first, capacity, sizeof *first);
-    if (first == NULL) return false;
-    group->first = first;
+    const size_t rows = 2 * (size_t)group->inner + 1;
     uint32_t *child = espi_alloc(rows * capacity, sizeof *child);
     if (child == NULL) return false;
     for (size_t k = 0; k < rows && old > 0; k++)
         memcpy(child + k * capacity, group->child + k * old, old * sizeof *child);
     espi_free(group->child);
     group->child = child;
+    group->first = child + (rows - 1) * capacity;
     group->capacity = capacity;
     return true;
 }
@@ -87,5 +85,20 @@ bool espi_dag_insert(espi_dag *dag, const espi_plan *plan)
             if (!add_occurrence(dag, &dag->group[node->group], dag->rank[node->vertex])) return false;
     }
     dag->trees++;
+    return true;
+}
+
+bool espi_dag_settle(espi_dag *dag)
+{
+    enum { FREQUENT = 5 }; /* one tree in so many: where a plain pass over all trees beats scattered adds */
+    for (size_t g = 0; g < dag->groups; g++) {
+        espi_group *group = &dag->group[g];
+        bool fits = group->inner == 0 && group->occurrences * FREQUENT > dag->trees;
+        for (size_t k = 0; fits && k < group->occurrences; k++) fits = group->at[k].item <= UINT8_MAX;
+        if (!fits) continue;
+        group->dense = espi_alloc_zero(dag->trees, sizeof *group->dense);
+        if (group->dense == NULL) return false;
+        for (size_t k = 0; k < group->occurrences; k++) group->dense[group->at[k].tree] = (uint8_t)group->at[k].item;
+    }
     return true;
 }

@@ -25,9 +25,10 @@ typedef struct espi_group { /* the vertices of one production */
     uint32_t vertices, capacity;
     uint32_t *child; /* position-major: of position k, child[2k*capacity + r] is the group and
                         child[(2k+1)*capacity + r] the rank of the child of vertex r */
-    uint32_t *first; /* the tree that brought vertex r; increasing. Pre-terminals have none */
+    uint32_t *first; /* the tree that brought vertex r; increasing; in the same block. Pre-terminals have none */
     espi_occurrence *at; /* in order of trees */
     size_t occurrences, at_capacity;
+    uint8_t *dense; /* of a frequent pre-terminal: how often it occurs in each tree; NULL: as told by `at` alone */
 } espi_group;
 
 typedef struct espi_dag {
@@ -47,6 +48,8 @@ typedef struct espi_decay {
 bool espi_dag_init(espi_dag *dag, size_t groups, size_t vertices);
 /* Adds the next tree. A DAG after a failure can only be freed. */
 bool espi_dag_insert(espi_dag *dag, const espi_plan *plan);
+/* Lays out frequent pre-terminals for whole rows; for a DAG that will not grow. False: memory is out. */
+bool espi_dag_settle(espi_dag *dag);
 void espi_dag_free(espi_dag *dag);
 
 /* What matching trees against a DAG needs; one per thread. */

@@ -162,7 +162,12 @@ static esp_status apply(parser *p, struct pending o)
     const value a = p->operand[p->operands - 2], b = p->operand[p->operands - 1];
     esp_status status = ESP_OK;
     p->operands -= 2;
-    if (o.kind == '*' && a.number && b.number) return add_weight(p, a.weight * b.weight, a.at);
+    if (o.kind == '*' && a.number && b.number) {
+        const double weight = a.weight * b.weight;
+        if (isfinite(weight) && (weight > 0.0 || a.weight == 0.0 || b.weight == 0.0))
+            return add_weight(p, weight, a.at);
+        return wrong(p, a.at, "the product of these weights is too %s for a number", weight > 1.0 ? "large" : "small");
+    }
     if (o.kind == '*' && a.number) return weigh(p, a.weight, b, a.at);
     if (o.kind == '*' && b.number) return weigh(p, b.weight, a, b.at);
     status = need_kernel(p, &a);

@@ -5,9 +5,11 @@
 #include "base/status.h"
 #include "kernel/bound.h"
 
-#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
-enum { LARGEST_BLOCK = 64, SMALLEST_BLOCK = 8, CACHE = 1 << 19, AHEAD = 16 };
+enum { BLOCK = 32 }; /* rows: a few cache lines side by side in the mirror image */
 
 typedef struct worker {
     espi_workspace *workspace;
@@ -28,14 +30,35 @@ static esp_status start_worker(const job *j, worker *w, esp_error *err)
     return w->rows == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, &w->workspace, err);
 }
 
+/* Writes to memory past the cache, which has better things to hold than results that nobody reads soon. */
+static inline void store_two(double *to, double a, double b)
+{
+#ifdef __SSE2__
+    _mm_stream_pd(to, _mm_set_pd(b, a));
+#else
+    to[0] = a;
+    to[1] = b;
+#endif
+}
+
+/* to[i] = from[i * step], i < n: whole cache lines past the cache, what is left at the ends as usual. */
+static inline void store(double *restrict to, const double *restrict from, size_t step, size_t n)
+{
+    enum { LINE = 8 };
+    size_t i = 0;
+    for (; i < n && ((uintptr_t)(to + i) / sizeof *to) % LINE != 0; i++) to[i] = from[i * step];
+    for (; i + LINE <= n; i += LINE)
+        for (size_t k = i; k < i + LINE; k += 2) store_two(to + k, from[k * step], from[(k + 1) * step]);
+    for (; i < n; i++) to[i] = from[i * step];
+}
+
 /* Puts rows first .. last-1 of the lower triangle, `width` apart in the buffer, to both their places. */
 static void place(const double *restrict rows, size_t width, double *restrict gram, size_t n, size_t first, size_t last)
 {
-    for (size_t i = first; i < last; i++) memcpy(gram + i * n, rows + (i - first) * width, (i + 1) * sizeof *gram);
-    for (size_t j = 0; j < last; j++) {
-        /* The mirror image touches as many pages as there are columns: fetch them ahead. */
-        for (size_t i = first; i < last && j + AHEAD < last; i += 8) __builtin_prefetch(gram + (j + AHEAD) * n + i, 1);
-        for (size_t i = j < first ? first : j + 1; i < last; i++) gram[j * n + i] = rows[(i - first) * width + j];
+    for (size_t i = first; i < last; i++) store(gram + i * n, rows + (i - first) * width, 1, i + 1);
+    for (size_t j = 0; j + 1 < last; j++) {
+        const size_t i = j < first ? first : j + 1;
+        store(gram + j * n + i, rows + (i - first) * width + j, width, last - i);
     }
 }
 
@@ -56,13 +79,6 @@ static esp_status compute_block(void *context, size_t item, int number, esp_erro
     return status;
 }
 
-static size_t block_size(size_t rows, size_t cols)
-{
-    const size_t fitting = CACHE / sizeof(double) / (cols + 1), fair = rows / 32 + 1;
-    const size_t block = fitting < SMALLEST_BLOCK ? SMALLEST_BLOCK : fitting > LARGEST_BLOCK ? LARGEST_BLOCK : fitting;
-    return block < fair ? block : fair;
-}
-
 esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
                     double *gram, esp_error *err)
 {
@@ -73,9 +89,9 @@ esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
         return espi_fail(err, ESP_ERR_MEMORY, "a Gram matrix of %zu x %zu takes %s; the limit is %s", rows->rows,
                          cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
-    esp_status status = espi_bind(kernel, rows, cols, &bound, err);
+    esp_status status = espi_bind(kernel, rows, cols, run, &bound, err);
     if (status != ESP_OK) return status;
-    job j = {.bound = bound, .block = block_size(rows->rows, cols->rows), .gram = gram};
+    job j = {.bound = bound, .block = rows->rows / BLOCK < BLOCK ? rows->rows / BLOCK + 1 : BLOCK, .gram = gram};
     const size_t blocks = (rows->rows + j.block - 1) / j.block;
     const int workers = espi_worker_count(run, blocks);
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
@@ -96,8 +112,9 @@ esp_status esp_gram_diagonal(const esp_kernel *kernel, const esp_dataset *data, 
     espi_bound *bound = NULL;
     espi_workspace *workspace = NULL;
     esp_status status = espi_progress(run, "computing the kernel", -1.0, err);
-    if (status == ESP_OK) status = espi_bind(kernel, data, data, &bound, err);
+    if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &bound, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, &workspace, err);
+    if (status == ESP_OK) workspace->run = run;
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_COLS, diagonal, err);
     espi_workspace_free(workspace);
     espi_bound_free(bound);

@@ -53,8 +53,8 @@ struct espi_kernel_class {
     bool takes[3];                    /* which esp_column_type it takes */
 
     /* Binds to a column of the rows' and of the columns' dataset, which may be the same and outlive the part. */
-    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, espi_part **out,
-                       esp_error *err);
+    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const esp_run *run,
+                       espi_part **out, esp_error *err);
     void (*free)(espi_part *part);
 
     /* What one thread needs to call `row` and `score`; NULL if memory is out. */
@@ -65,7 +65,7 @@ struct espi_kernel_class {
     esp_status (*row)(const espi_part *part, void *workspace, size_t row, size_t from, size_t to, double *out,
                       esp_error *err);
     /* out[i] = K(i, i) for all examples of one side. */
-    esp_status (*diagonal)(const espi_part *part, espi_side side, double *out, esp_error *err);
+    esp_status (*diagonal)(const espi_part *part, espi_side side, const esp_run *run, double *out, esp_error *err);
     /* K(i, j) of any two examples, without overflow. */
     esp_status (*pair)(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
                        espi_wide *value, esp_error *err);

@@ -123,6 +123,11 @@ static void scatter_counts(double *restrict out, const espi_occurrence *restrict
     for (size_t k = 0; k < n; k++) out[at[k].tree] += value * at[k].item;
 }
 
+HOT static void add_counts(double *restrict out, const uint8_t *restrict count, size_t n, double value)
+{
+    for (size_t j = 0; j < n; j++) out[j] += value * count[j];
+}
+
 /* ------------------------------------------------------------- one group */
 
 /* How much of a group lies in trees before `to`. Rows mostly come in order, so that this is a few steps on. */
@@ -158,6 +163,10 @@ static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
     const reach *c = &m->reach[g];
     if (s->f != NULL) {
         for (size_t r = 0; r < c->vertices; r++) s->score += s->f[g][r] * w[r];
+        return;
+    }
+    if (group->dense != NULL) {
+        add_counts(s->out, group->dense + s->from, s->to - s->from, w[0]);
         return;
     }
     size_t first = 0;

@@ -1,6 +1,8 @@
 #include "kernel/pair.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,17 +58,40 @@ static bool large_value(const espi_plan *plan, const espi_decay *decay, size_t g
     return ok;
 }
 
-bool espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, size_t vertices, double *value)
+typedef struct self_job {
+    const espi_plans *plans;
+    const espi_decay *decay;
+    size_t groups, vertices;
+    double *value;
+    double **delta; /* per thread */
+} self_job;
+
+static esp_status self_chunk(void *context, size_t item, int worker, esp_error *err)
 {
-    double *delta = espi_alloc(SMALL * SMALL, sizeof *delta);
-    bool ok = delta != NULL;
-    for (size_t i = 0; ok && i < plans->trees; i++) {
-        const espi_plan plan = espi_plan_of(plans, i);
-        if (plan.nodes <= SMALL) value[i] = small_value(&plan, decay, delta);
-        else ok = large_value(&plan, decay, groups, vertices, &value[i]);
+    const self_job *j = context;
+    double **delta = &j->delta[worker];
+    if (*delta == NULL) *delta = espi_alloc(SMALL * SMALL, sizeof **delta);
+    bool ok = *delta != NULL;
+    for (size_t k = 0; ok && k < j->plans->chunk[item].trees; k++) {
+        const size_t i = item * ESPI_PLAN_CHUNK + k;
+        const espi_plan plan = espi_plan_of(j->plans, i);
+        if (plan.nodes <= SMALL) j->value[i] = small_value(&plan, j->decay, *delta);
+        else ok = large_value(&plan, j->decay, j->groups, j->vertices, &j->value[i]);
     }
-    espi_free(delta);
-    return ok;
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, size_t vertices,
+                            const esp_run *run, double *value, esp_error *err)
+{
+    const int workers = espi_worker_count(run, plans->chunks);
+    self_job j = {.plans = plans, .decay = decay, .groups = groups, .vertices = vertices, .value = value};
+    j.delta = espi_alloc_zero((size_t)workers, sizeof *j.delta);
+    if (j.delta == NULL) return espi_no_memory(err);
+    const esp_status status = espi_parallel(run, "preparing the norms", plans->chunks, self_chunk, &j, err);
+    for (int i = 0; i < workers; i++) espi_free(j.delta[i]);
+    espi_free(j.delta);
+    return status;
 }
 
 /* ------------------------------------------------------------ wide numbers */

@@ -1,32 +1,26 @@
 #include "kernel/plan.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
 
 #include <string.h>
 
-typedef struct builder {
-    espi_plans *plans;
+typedef struct builder { /* one per thread */
+    espi_plan_chunk *chunk;
     const espi_forest *forest;
     const uint32_t *shared;
     uint32_t *index; /* vertex -> its node or ESPI_WORD | its word in the plan at hand; ESPI_NO_NODE: not in it */
     uint32_t *last;  /* group -> its newest node in the plan at hand ... */
-    size_t *stamp;   /* ... if this is the tree's number + 1 */
+    size_t *stamp;   /* ... if this is the tree's number */
+    size_t tree;     /* trees so far, this one included */
     struct espi_plan_start at;
     espi_walk walk;
 } builder;
 
-void espi_plans_free(espi_plans *plans)
-{
-    espi_free(plans->start);
-    espi_free(plans->node);
-    espi_free(plans->child);
-    espi_free(plans->word);
-    *plans = (espi_plans){0};
-}
-
 static bool add_word(builder *b, espi_ref vertex, uint32_t group)
 {
-    espi_plans *p = b->plans;
+    espi_plan_chunk *p = b->chunk;
     if (!espi_reserve(&p->word, &p->capacity[2], b->at.word + 1, sizeof *p->word)) return false;
     b->index[vertex] = ESPI_WORD | (uint32_t)(b->at.word - p->start[p->trees].word);
     p->word[b->at.word++] = (espi_plan_word){.group = group, .vertex = vertex};
@@ -36,7 +30,7 @@ static bool add_word(builder *b, espi_ref vertex, uint32_t group)
 /* The node knows its children by their places; how often each occurs is told from the top, when all are there. */
 static bool add_node(builder *b, espi_ref vertex, uint32_t group)
 {
-    espi_plans *p = b->plans;
+    espi_plan_chunk *p = b->chunk;
     const espi_forest *f = b->forest;
     const espi_production *production = espi_production_of(f, vertex);
     const struct espi_plan_start start = p->start[p->trees];
@@ -54,8 +48,8 @@ static bool add_node(builder *b, espi_ref vertex, uint32_t group)
     }
     node->end = (uint32_t)(b->at.child - start.child);
     b->index[vertex] = (uint32_t)(b->at.node - start.node);
-    if (b->stamp[group] == p->trees + 1) node->alone = p->node[start.node + b->last[group]].alone = false;
-    b->stamp[group] = p->trees + 1;
+    if (b->stamp[group] == b->tree) node->alone = p->node[start.node + b->last[group]].alone = false;
+    b->stamp[group] = b->tree;
     b->last[group] = b->index[vertex];
     b->at.node++;
     return true;
@@ -64,7 +58,7 @@ static bool add_node(builder *b, espi_ref vertex, uint32_t group)
 /* Counts from the root down; the root comes last. Frees the index for the next tree. */
 static void count(builder *b, espi_ref root)
 {
-    const espi_plans *p = b->plans;
+    const espi_plan_chunk *p = b->chunk;
     const espi_forest *f = b->forest;
     const struct espi_plan_start start = p->start[p->trees];
     espi_plan_node *node = p->node + start.node;
@@ -94,7 +88,8 @@ static bool add_tree(builder *b, espi_ref root)
     const espi_forest *f = b->forest;
     bool failed = !espi_walk_start(&b->walk, f, root);
     espi_ref vertex;
-    b->plans->start[b->plans->trees] = b->at;
+    b->tree++;
+    b->chunk->start[b->chunk->trees] = b->at;
     while (!failed && (vertex = espi_walk_next_new(&b->walk, b->index, &failed)) != ESPI_NO_NODE) {
         const uint32_t production = f->vertex[vertex].production;
         const uint32_t group = b->shared == NULL ? production : b->shared[production];
@@ -102,25 +97,73 @@ static bool add_tree(builder *b, espi_ref root)
     }
     if (failed) return false;
     count(b, root);
-    b->plans->start[++b->plans->trees] = b->at;
+    b->chunk->start[++b->chunk->trees] = b->at;
     return true;
 }
 
-bool espi_plans_make(espi_plans *plans, const espi_forest *forest, const uint32_t *shared, size_t groups)
+typedef struct job {
+    espi_plans *plans;
+    const espi_forest *forest;
+    const uint32_t *shared;
+    size_t groups;
+    builder *builder; /* per thread */
+} job;
+
+static bool start_builder(const job *j, builder *b)
 {
-    builder b = {.plans = plans, .forest = forest, .shared = shared};
+    if (b->index != NULL) return true;
+    b->forest = j->forest;
+    b->shared = j->shared;
+    b->last = espi_alloc(j->groups, sizeof *b->last);
+    b->stamp = espi_alloc_zero(j->groups, sizeof *b->stamp);
+    b->index = espi_alloc(j->forest->vertices, sizeof *b->index);
+    if (b->last == NULL || b->stamp == NULL || b->index == NULL) return false;
+    if (j->forest->vertices > 0) memset(b->index, 0xFF, j->forest->vertices * sizeof *b->index);
+    return true;
+}
+
+static esp_status make_chunk(void *context, size_t item, int worker, esp_error *err)
+{
+    const job *j = context;
+    builder *b = &j->builder[worker];
+    bool ok = start_builder(j, b);
+    b->chunk = &j->plans->chunk[item];
+    b->at = (struct espi_plan_start){0};
+    for (size_t i = item * ESPI_PLAN_CHUNK; ok && i < j->forest->roots && b->chunk->trees < ESPI_PLAN_CHUNK; i++)
+        ok = add_tree(b, j->forest->root[i]);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+esp_status espi_plans_make(espi_plans *plans, const espi_forest *forest, const uint32_t *shared, size_t groups,
+                           const esp_run *run, esp_error *err)
+{
+    const size_t chunks = (forest->roots + ESPI_PLAN_CHUNK - 1) / ESPI_PLAN_CHUNK;
+    const int workers = espi_worker_count(run, chunks);
+    job j = {.plans = plans, .forest = forest, .shared = shared, .groups = groups};
+    *plans = (espi_plans){.trees = forest->roots, .chunks = chunks};
+    plans->chunk = espi_alloc_zero(chunks, sizeof *plans->chunk);
+    j.builder = espi_alloc_zero((size_t)workers, sizeof *j.builder);
+    const bool ready = plans->chunk != NULL && j.builder != NULL;
+    const esp_status status =
+        ready ? espi_parallel(run, "preparing the trees", chunks, make_chunk, &j, err) : espi_no_memory(err);
+    for (int i = 0; j.builder != NULL && i < workers; i++) {
+        espi_walk_free(&j.builder[i].walk);
+        espi_free(j.builder[i].index);
+        espi_free(j.builder[i].last);
+        espi_free(j.builder[i].stamp);
+    }
+    espi_free(j.builder);
+    if (status != ESP_OK) espi_plans_free(plans);
+    return status;
+}
+
+void espi_plans_free(espi_plans *plans)
+{
+    for (size_t i = 0; plans->chunk != NULL && i < plans->chunks; i++) {
+        espi_free(plans->chunk[i].node);
+        espi_free(plans->chunk[i].child);
+        espi_free(plans->chunk[i].word);
+    }
+    espi_free(plans->chunk);
     *plans = (espi_plans){0};
-    b.index = espi_alloc(forest->vertices, sizeof *b.index);
-    b.last = espi_alloc(groups, sizeof *b.last);
-    b.stamp = espi_alloc_zero(groups, sizeof *b.stamp);
-    plans->start = espi_alloc_zero(forest->roots + 1, sizeof *plans->start);
-    bool ok = b.index != NULL && b.last != NULL && b.stamp != NULL && plans->start != NULL;
-    if (ok && forest->vertices > 0) memset(b.index, 0xFF, forest->vertices * sizeof *b.index);
-    for (size_t i = 0; ok && i < forest->roots; i++) ok = add_tree(&b, forest->root[i]);
-    espi_walk_free(&b.walk);
-    espi_free(b.index);
-    espi_free(b.last);
-    espi_free(b.stamp);
-    if (!ok) espi_plans_free(plans);
-    return ok;
 }

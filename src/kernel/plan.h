@@ -34,29 +34,38 @@ typedef struct espi_plan { /* of one tree */
     size_t words;
 } espi_plan;
 
-typedef struct espi_plans {
+enum { ESPI_PLAN_CHUNK = 128 }; /* trees; chunks are made in parallel */
+
+typedef struct espi_plan_chunk {
     size_t trees;
     struct espi_plan_start {
         size_t node, child, word;
-    } *start; /* per tree, and the end */
+    } start[ESPI_PLAN_CHUNK + 1];
     espi_plan_node *node;
     uint32_t *child;
     espi_plan_word *word;
     size_t capacity[3];
+} espi_plan_chunk;
+
+typedef struct espi_plans {
+    size_t trees, chunks;
+    espi_plan_chunk *chunk;
 } espi_plans;
 
 /* Plans of all trees of the forest; `shared` maps its productions to groups (NULL: they are), which are fewer than
- * `groups`. False if memory is out. */
-bool espi_plans_make(espi_plans *plans, const espi_forest *forest, const uint32_t *shared, size_t groups);
+ * `groups`. */
+esp_status espi_plans_make(espi_plans *plans, const espi_forest *forest, const uint32_t *shared, size_t groups,
+                           const esp_run *run, esp_error *err);
 void espi_plans_free(espi_plans *plans);
 
 static inline espi_plan espi_plan_of(const espi_plans *plans, size_t tree)
 {
-    const struct espi_plan_start *s = &plans->start[tree], *e = s + 1;
-    return (espi_plan){.node = plans->node + s->node,
+    const espi_plan_chunk *c = &plans->chunk[tree / ESPI_PLAN_CHUNK];
+    const struct espi_plan_start *s = &c->start[tree % ESPI_PLAN_CHUNK], *e = s + 1;
+    return (espi_plan){.node = c->node + s->node,
                        .nodes = e->node - s->node,
-                       .child = plans->child + s->child,
-                       .word = plans->word + s->word,
+                       .child = c->child + s->child,
+                       .word = c->word + s->word,
                        .words = e->word - s->word};
 }
 

@@ -166,7 +166,7 @@ esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, c
     espi_bound *bound = NULL;
     job j = {.scorer = scorer, .scores = scores};
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind(scorer->kernel, data, scorer->examples, &bound, err);
+    esp_status status = espi_bind(scorer->kernel, data, scorer->examples, run, &bound, err);
     j.bound = bound;
     j.workspace = espi_alloc_zero((size_t)workers, sizeof *j.workspace);
     j.row = espi_alloc_zero((size_t)workers, sizeof *j.row);

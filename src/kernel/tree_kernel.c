@@ -25,7 +25,7 @@ typedef struct tree_part {
     uint32_t *shared;               /* productions of rows -> shared numbers; NULL: rows is cols */
     double *lambda, *alpha;         /* per shared number */
     espi_decay decay;
-    espi_plans row_plans, col_plans; /* row_plans.start NULL: rows is cols */
+    espi_plans row_plans, col_plans; /* row_plans.chunk NULL: rows is cols */
     espi_dag dag;                    /* algorithm dag */
     espi_flat *flat_rows, *flat_cols; /* the others; flat_rows NULL: rows is cols */
     double bow;
@@ -53,7 +53,7 @@ static const espi_flat *flat_of(const tree_part *t, espi_side side)
 
 static const espi_plans *plans_of(const tree_part *t, espi_side side)
 {
-    return side == ESPI_ROWS && t->row_plans.start != NULL ? &t->row_plans : &t->col_plans;
+    return side == ESPI_ROWS && t->row_plans.chunk != NULL ? &t->row_plans : &t->col_plans;
 }
 
 static void free_flats(espi_flat *flat, size_t count)
@@ -132,18 +132,22 @@ static espi_flat *make_flats(const espi_forest *forest, const uint32_t *map)
     return flat;
 }
 
+static esp_status make_plans(tree_part *t, const esp_run *run, esp_error *err)
+{
+    const esp_status status = espi_plans_make(&t->col_plans, t->cols, NULL, t->productions, run, err);
+    if (status != ESP_OK || t->rows == t->cols) return status;
+    return espi_plans_make(&t->row_plans, t->rows, t->shared, t->productions, run, err);
+}
+
 static bool prepare(tree_part *t)
 {
-    if (!espi_plans_make(&t->col_plans, t->cols, NULL, t->productions) ||
-        (t->rows != t->cols && !espi_plans_make(&t->row_plans, t->rows, t->shared, t->productions)))
-        return false;
     if (t->algorithm == DAG) {
         bool ok = espi_dag_init(&t->dag, t->cols->productions, t->cols->vertices);
         for (size_t i = 0; ok && i < t->cols->roots; i++) {
             const espi_plan plan = espi_plan_of(&t->col_plans, i);
             ok = espi_dag_insert(&t->dag, &plan);
         }
-        return ok;
+        return ok && espi_dag_settle(&t->dag);
     }
     t->flat_cols = make_flats(t->cols, NULL);
     if (t->rows != t->cols) t->flat_rows = make_flats(t->rows, t->shared);
@@ -157,8 +161,8 @@ static bool prepare_words(tree_part *t, const espi_column *rows, const espi_colu
                              espi_lists_make(&t->word_lists, &t->col_words, t->words.count));
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, espi_part **out,
-                       esp_error *err)
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const esp_run *run,
+                       espi_part **out, esp_error *err)
 {
     *out = NULL;
     tree_part *t = espi_alloc_zero(1, sizeof *t);
@@ -168,12 +172,12 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     t->cols = &cols->trees;
     t->bow = espi_leaf_value(leaf, "bow");
     t->algorithm = (algorithm)espi_leaf_value(leaf, "algorithm");
-    if (!share_productions(t) || !set_decay(t, leaf) || !prepare(t) || !prepare_words(t, rows, cols)) {
-        release(&t->part);
-        return espi_no_memory(err);
-    }
-    *out = &t->part;
-    return ESP_OK;
+    esp_status status = share_productions(t) && set_decay(t, leaf) ? ESP_OK : espi_no_memory(err);
+    if (status == ESP_OK) status = make_plans(t, run, err);
+    if (status == ESP_OK && !(prepare(t) && prepare_words(t, rows, cols))) status = espi_no_memory(err);
+    if (status == ESP_OK) *out = &t->part;
+    else release(&t->part);
+    return status;
 }
 
 static void workspace_free(void *pointer)
@@ -217,14 +221,15 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status diagonal(const espi_part *part, espi_side side, double *out, esp_error *err)
+static esp_status diagonal(const espi_part *part, espi_side side, const esp_run *run, double *out, esp_error *err)
 {
     const tree_part *t = view(part);
     const espi_plans *plans = plans_of(t, side);
     const size_t vertices = plans == &t->row_plans ? t->rows->vertices : t->cols->vertices;
-    if (!espi_self_values(plans, &t->decay, t->productions, vertices, out)) return espi_no_memory(err);
-    for (size_t i = 0; t->bow > 0.0 && i < plans->trees; i++) out[i] += t->bow * words_of(t, side)->square[i];
-    return ESP_OK;
+    const esp_status status = espi_self_values(plans, &t->decay, t->productions, vertices, run, out, err);
+    for (size_t i = 0; status == ESP_OK && t->bow > 0.0 && i < plans->trees; i++)
+        out[i] += t->bow * words_of(t, side)->square[i];
+    return status;
 }
 
 static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,

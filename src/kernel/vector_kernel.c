@@ -39,9 +39,10 @@ static void release(espi_part *part)
     espi_free(v);
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, espi_part **out,
-                       esp_error *err)
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const esp_run *run,
+                       espi_part **out, esp_error *err)
 {
+    (void)run;
     vector_part *v = espi_alloc_zero(1, sizeof *v);
     *out = NULL;
     if (v == NULL) return espi_no_memory(err);
@@ -108,9 +109,9 @@ static esp_status row(const espi_part *part, void *workspace, size_t i, size_t f
     return ESP_OK;
 }
 
-static esp_status diagonal(const espi_part *part, espi_side side, double *out, esp_error *err)
+static esp_status diagonal(const espi_part *part, espi_side side, const esp_run *run, double *out, esp_error *err)
 {
-    (void)err;
+    (void)run, (void)err;
     const vector_part *v = view(part);
     const espi_bag *bag = bag_of(v, side);
     for (size_t i = 0; i < bag->rows; i++)
