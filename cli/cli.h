@@ -5,19 +5,28 @@
 
 #include "espalier.h"
 
+#include <stdio.h>
+
 enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
 
 typedef enum cli_kind {
     CLI_FLAG,   /* bool */
     CLI_TEXT,   /* const char * */
+    CLI_LIST,   /* cli_list; may be given several times */
     CLI_NUMBER, /* uint64_t between least and most */
     CLI_SIZE,   /* uint64_t, bytes; written as 500M or 2G */
     CLI_FORMAT, /* esp_format */
     CLI_CHOICE  /* int, 1 + index into choices; 0 if not given */
 } cli_kind;
 
+enum { CLI_LIST_MOST = 16 };
+typedef struct cli_list {
+    const char *item[CLI_LIST_MOST];
+    size_t count;
+} cli_list;
+
 typedef struct cli_option {
-    const char *name; /* the long name; NULL ends a table */
+    const char *name; /* the long name, or the letter where there is no other name; NULL ends a table */
     char letter;      /* the short name, or 0 */
     cli_kind kind;
     size_t offset;        /* where the value goes in the command's settings */
@@ -47,12 +56,13 @@ typedef struct cli_command {
     const char *examples; /* lines of shell */
     const cli_option *options;
     bool reads;         /* takes the options for reading data */
+    bool learns;        /* takes the settings of learners; its own settings begin with a cli_learning */
     size_t least, most; /* operands */
     size_t settings_size;
     int (*run)(const cli_settings *settings); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_gram, cli_info, cli_convert, cli_sample;
+extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_info, cli_convert, cli_sample;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
 extern const cli_command *const cli_commands[];
@@ -66,6 +76,9 @@ const char *cli_table_title(const cli_command *command, size_t table);
 int cli_parse(const cli_command *command, char **arguments, cli_settings *settings);
 /* The name nearest to `wanted` among `count` names, or NULL if none is near enough to suggest. */
 const char *cli_nearest(const char *wanted, const char *const *names, size_t count);
+
+/* How an option is written: "--name", or "-C" where the name is a single letter. */
+const char *cli_dashes(const cli_option *option);
 
 void cli_help(void);
 void cli_command_help(const cli_command *command);
@@ -86,6 +99,7 @@ int cli_flush(int code);
 esp_run cli_run(const cli_settings *settings);
 /* Erases the progress bar; to be called after the library returns and before anything is printed. */
 void cli_run_end(void);
+bool cli_interrupted(void); /* whether Ctrl-C was pressed since cli_run */
 /* Lets Ctrl-C end the process at once again. */
 void cli_interrupt_default(void);
 double cli_seconds(void); /* of a clock that only runs forward */
@@ -101,5 +115,82 @@ int cli_check_output(const char *path);
 int cli_write(const esp_dataset *data, const char *path, esp_format format);
 /* Whether the file name ends so, whatever the case. */
 bool cli_ends_with(const char *path, const char *ending);
+/* Parses a kernel expression; NULL is told as a missing -k. */
+int cli_kernel(const char *expression, esp_kernel **out);
+
+/* A text file that appears complete or not at all; "-" is standard output. */
+typedef struct cli_output {
+    FILE *file;
+    char *path, *temporary; /* temporary is NULL where `file` is written directly */
+} cli_output;
+int cli_output_open(cli_output *output, const char *path);
+/* Ends it: the file appears if `code` is CLI_OK and all was written, else it leaves no trace. Returns the exit code. */
+int cli_output_close(cli_output *output, int code);
+/* A field of a line: TAB, line ends and backslashes are escaped, so that a line stays a line. */
+void cli_field(FILE *file, const char *text);
+
+/* ---- learners (learner.c): their settings become options, from the library's tables */
+
+enum { CLI_LEARNERS = 8, CLI_LEARNER_OPTIONS = 32, CLI_SETTINGS = 64 };
+
+/* What train, cv and tune share; the first member of their settings. */
+typedef struct cli_learning {
+    cli_settings common;
+    const char *kernel;
+    int learner; /* 1 + its index */
+    /* The settings of all learners, one place for each name. */
+    const char *value[CLI_SETTINGS];
+    bool flag[CLI_SETTINGS];
+} cli_learning;
+
+extern const char *cli_learner_names[CLI_LEARNERS + 1];
+/* clang-format off */
+#define CLI_LEARNING_OPTIONS                                                                                            \
+    {.name = "learner", .letter = 'l', .kind = CLI_CHOICE, .offset = offsetof(cli_learning, learner),                   \
+     .argument = "NAME", .fallback = "svm", .choices = (const char *const *)cli_learner_names,                          \
+     .help = "what to train: svm for classes, svr for numbers"},                                                        \
+    {.name = "kernel", .letter = 'k', .kind = CLI_TEXT, .offset = offsetof(cli_learning, kernel), .argument = "EXPR",   \
+     .help = "kernel expression, such as 'norm(sst(tree, lambda=0.4))'"}
+/* clang-format on */
+
+/* Makes the tables below from the library's; before anything else. */
+int cli_learners_begin(void);
+const cli_option *cli_learner_options(size_t learner); /* NULL past the last learner */
+const char *cli_learner_title(size_t learner);
+bool cli_learner_has(size_t learner, const char *setting);
+const char *cli_learner_of(const cli_learning *settings); /* the name of the one that was chosen */
+/* The place of a setting, or CLI_SETTINGS. */
+size_t cli_setting_place(const char *name);
+
+/* Something to learn: kernel, settings and data. Starts as zeros. */
+typedef struct cli_lesson {
+    const cli_learning *from;
+    const char *learner;
+    esp_kernel *kernel;
+    esp_dataset *data;
+    esp_setting setting[CLI_SETTINGS + CLI_LIST_MOST];
+    size_t settings;
+    char seed[24];
+} cli_lesson;
+int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson); /* kernel and settings; reads no data */
+int cli_lesson_read(cli_lesson *lesson);                                /* data, which must have a target */
+void cli_lesson_end(cli_lesson *lesson);
+/* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. */
+esp_run cli_learn_run(const cli_settings *settings);
+/* Trains on all data, writes the model and says in a line what it is. */
+int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path);
+
+/* ---- predictions and how good they are (evaluate.c) */
+
+typedef struct cli_columns {
+    bool all, probability;
+} cli_columns;
+/* CLI_USAGE after a sentence if the model (of this learner) cannot give what is wanted. */
+int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns);
+int cli_write_predictions(const esp_predictions *predictions, const char *path, cli_columns columns);
+void cli_tell_metrics(const cli_settings *settings, const esp_metrics *metrics); /* the table, on stderr */
+int cli_write_metrics(const esp_metrics *metrics, const char *path);             /* JSON */
+/* Refuses two results in one place; paths may be NULL. */
+int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path);
 
 #endif

@@ -4,12 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Whether an option stands in one of the command's tables before table `end`. */
+static bool table_has(const cli_command *command, size_t end, const char *name)
+{
+    for (size_t t = 0; t < end && cli_table(command, t) != NULL; t++)
+        for (const cli_option *o = cli_table(command, t); o->name != NULL; o++)
+            if (strcmp(o->name, name) == 0) return true;
+    return false;
+}
+
 static void print_option_names(const cli_command *command)
 {
     for (size_t t = 0; cli_table(command, t) != NULL; t++)
         for (const cli_option *o = cli_table(command, t); o->name != NULL; o++) {
-            printf(" --%s", o->name);
-            if (o->letter != 0) printf(" -%c", o->letter);
+            if (table_has(command, t, o->name)) continue; /* several learners may have it */
+            printf(" %s%s", cli_dashes(o), o->name);
+            if (o->letter != 0 && o->name[1] != '\0') printf(" -%c", o->letter);
         }
 }
 
@@ -17,8 +27,8 @@ static void print_option_names(const cli_command *command)
 static void print_values(const cli_option *option)
 {
     const char *name, *help;
-    printf("    *:--%s", option->name);
-    if (option->letter != 0) printf("|*:-%c", option->letter);
+    printf("    *:%s%s", cli_dashes(option), option->name);
+    if (option->letter != 0 && option->name[1] != '\0') printf("|*:-%c", option->letter);
     fputs(") ", stdout);
     if (strcmp(option->argument, "FILE") == 0) {
         fputs("compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- \"$word\")", stdout);
@@ -42,9 +52,7 @@ static void print_values(const cli_option *option)
 static bool told_before(const cli_command *const *command, const cli_option *option)
 {
     for (const cli_command *const *c = cli_commands; c < command; c++)
-        for (size_t t = 0; cli_table(*c, t) != NULL; t++)
-            for (const cli_option *o = cli_table(*c, t); o->name != NULL; o++)
-                if (strcmp(o->name, option->name) == 0) return true;
+        if (table_has(*c, SIZE_MAX, option->name)) return true;
     return false;
 }
 
@@ -53,7 +61,7 @@ static void print_value_cases(void)
     for (const cli_command *const *c = cli_commands; *c != NULL; c++)
         for (size_t t = 0; cli_table(*c, t) != NULL; t++)
             for (const cli_option *o = cli_table(*c, t); o->name != NULL; o++)
-                if (o->kind != CLI_FLAG && !told_before(c, o)) print_values(o);
+                if (o->kind != CLI_FLAG && !told_before(c, o) && !table_has(*c, t, o->name)) print_values(o);
 }
 
 static void print_bash(void)

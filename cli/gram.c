@@ -45,19 +45,9 @@ static esp_gram_format output_format(const gram_settings *s)
     return ESP_GRAM_TEXT;
 }
 
-static int kernel_missing(void)
-{
-    char list[512] = "";
-    const char *name, *help;
-    for (size_t i = 0; (name = esp_kernel_name(i, &help)) != NULL && strlen(list) + strlen(name) + 3 < sizeof list; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i == 0 ? "" : ", ", name);
-    return cli_usage("-k EXPR is missing; the kernels are %s", list);
-}
-
 static int check_settings(const gram_settings *s)
 {
     const bool two = s->common.operands == 2;
-    if (s->kernel == NULL) return kernel_missing();
     if (s->diagonal && two) return cli_usage("--diagonal takes one data file, not two");
     if (s->diagonal && output_format(s) == ESP_GRAM_LIBSVM)
         return cli_usage("--diagonal cannot be written as libsvm; use text or npy");
@@ -132,9 +122,6 @@ static int write_gram(const gram_job *job)
 static int work(gram_job *job)
 {
     const gram_settings *s = job->settings;
-    esp_error error;
-    const esp_status status = esp_kernel_parse(s->kernel, &job->kernel, &error);
-    if (status != ESP_OK) return cli_error(status, &error);
     int code = cli_read(&s->common, s->common.operand[0], &job->rows);
     if (code == CLI_OK && s->common.operands == 2) code = cli_read(&s->common, s->common.operand[1], &job->cols);
     if (code != CLI_OK) return code;
@@ -148,7 +135,8 @@ static int work(gram_job *job)
 static int run_gram(const cli_settings *settings)
 {
     gram_job job = {.settings = (const gram_settings *)settings};
-    int code = check_settings(job.settings);
+    int code = cli_kernel(job.settings->kernel, &job.kernel);
+    if (code == CLI_OK) code = check_settings(job.settings);
     if (code == CLI_OK) code = work(&job);
     free(job.gram);
     esp_dataset_free(job.cols);

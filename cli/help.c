@@ -23,8 +23,9 @@ static void print_wrapped(const char *text, size_t indent)
 static void print_option(const cli_option *option)
 {
     char left[64] = "      ";
-    if (option->letter != 0) snprintf(left, sizeof left, "  -%c, ", option->letter);
-    snprintf(left + strlen(left), sizeof left - strlen(left), "--%s%s%s", option->name,
+    if (option->name[1] == '\0') snprintf(left, sizeof left, "  ");
+    else if (option->letter != 0) snprintf(left, sizeof left, "  -%c, ", option->letter);
+    snprintf(left + strlen(left), sizeof left - strlen(left), "%s%s%s%s", cli_dashes(option), option->name,
              option->argument != NULL ? " " : "", option->argument != NULL ? option->argument : "");
     char text[300];
     snprintf(text, sizeof text, "%s%s%s%s", option->help, option->fallback != NULL ? " (default " : "",

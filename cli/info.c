@@ -1,15 +1,14 @@
-/* espalier info: what a data file holds, and which kernels there are. */
+/* espalier info: what a data file or a model holds, and which kernels and learners there are. */
 #include "cli.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct info_settings {
     cli_settings common;
     uint64_t top;
-    bool kernels;
+    bool kernels, learners;
 } info_settings;
 
 /* clang-format off */
@@ -18,25 +17,15 @@ static const cli_option options[] = {
      .most = UINT32_MAX, .help = "how many classes of the target to list"},
     {.name = "kernels", .kind = CLI_FLAG, .offset = offsetof(info_settings, kernels),
      .help = "list the kernels and their parameters instead"},
+    {.name = "learners", .kind = CLI_FLAG, .offset = offsetof(info_settings, learners),
+     .help = "list the learners and their settings instead"},
     {.name = NULL}};
 /* clang-format on */
-
-/* A field of a line: TAB, line ends and backslashes are escaped, so that a line stays a line. */
-static void print_field(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\t') fputs("\\t", stdout);
-        else if (*text == '\n') fputs("\\n", stdout);
-        else if (*text == '\r') fputs("\\r", stdout);
-        else if (*text == '\\') fputs("\\\\", stdout);
-        else putchar(*text);
-    }
-}
 
 static void print_text(const char *key, const char *value)
 {
     printf("%s\t", key);
-    print_field(value);
+    cli_field(stdout, value);
     putchar('\n');
 }
 
@@ -133,7 +122,7 @@ static int print_target(const esp_dataset *data, size_t top)
     /* Numbers are listed only where they look like classes: a long list of measurements tells nothing. */
     for (size_t i = 0; i < count && i < top && (!number || count <= top); i++) {
         fputs("class\t", stdout);
-        print_field(classes[i].name);
+        cli_field(stdout, classes[i].name);
         printf("\t%zu\n", classes[i].count);
     }
     free(classes);
@@ -157,7 +146,7 @@ static int print_data(const esp_dataset *data, const char *path, size_t top)
     return code;
 }
 
-static int print_kernels(void)
+static void print_kernels(void)
 {
     const char *name, *help;
     for (size_t k = 0; (name = esp_kernel_name(k, &help)) != NULL; k++) {
@@ -166,32 +155,67 @@ static int print_kernels(void)
         for (size_t i = 0; (p = esp_kernel_parameter(k, i)) != NULL; i++)
             printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->fallback, p->range, p->help);
     }
+}
+
+static void print_learners(void)
+{
+    const char *name, *help;
+    for (size_t l = 0; (name = esp_learner_name(l, &help)) != NULL; l++) {
+        printf("%s\t\t\t\t%s\n", name, help);
+        const esp_parameter_info *p;
+        for (size_t i = 0; (p = esp_learner_setting(l, i)) != NULL; i++)
+            printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->fallback, p->range, p->help);
+    }
+}
+
+static int print_model(const char *path)
+{
+    esp_model *model = NULL;
+    char *text = NULL;
+    esp_error error;
+    esp_status status = esp_model_read(path, &model, &error);
+    if (status == ESP_OK) status = esp_model_summary(model, &text, &error);
+    esp_model_free(model);
+    if (status != ESP_OK) return cli_error(status, &error);
+    print_text("file", path);
+    print_text("format", "model");
+    fputs(text, stdout);
+    esp_text_free(text);
     return CLI_OK;
+}
+
+static int print_file(const info_settings *s, const char *path)
+{
+    if (esp_model_recognise(path)) return print_model(path);
+    esp_dataset *data = NULL;
+    int code = cli_read(&s->common, path, &data);
+    if (code == CLI_OK) code = print_data(data, path, (size_t)s->top);
+    esp_dataset_free(data);
+    return code;
 }
 
 static int run_info(const cli_settings *settings)
 {
     const info_settings *s = (const info_settings *)settings;
-    if (s->kernels && settings->operands > 0) return cli_usage("--kernels takes no files");
-    if (s->kernels) return print_kernels();
-    if (settings->operands == 0) return cli_usage("a file is missing: the usage is 'espalier info DATA...'");
+    if ((s->kernels || s->learners) && settings->operands > 0)
+        return cli_usage("--%s takes no files", s->kernels ? "kernels" : "learners");
+    if (s->kernels) print_kernels();
+    if (s->learners) print_learners();
+    if (s->kernels || s->learners) return CLI_OK;
+    if (settings->operands == 0) return cli_usage("a file is missing: the usage is 'espalier info DATA|MODEL...'");
     int code = CLI_OK;
-    for (size_t i = 0; code == CLI_OK && i < settings->operands; i++) {
-        esp_dataset *data = NULL;
-        code = cli_read(settings, settings->operand[i], &data);
-        if (code == CLI_OK) code = print_data(data, settings->operand[i], (size_t)s->top);
-        esp_dataset_free(data);
-    }
+    for (size_t i = 0; code == CLI_OK && i < settings->operands; i++) code = print_file(s, settings->operand[i]);
     return code;
 }
 
 const cli_command cli_info = {
     .name = "info",
-    .usage = "DATA...",
-    .summary = "what a data file holds, in words and numbers",
+    .usage = "DATA|MODEL...",
+    .summary = "what a data file or a model holds, in words and numbers",
     .text = "Prints lines of a key and a value, separated by a TAB. A line 'file' opens each file, a line 'column' "
             "each of its columns; docs/cli.md describes the keys.",
     .examples = "espalier info questions.jsonl\n"
+                "espalier info questions.model\n"
                 "espalier info --kernels",
     .options = options,
     .reads = true,

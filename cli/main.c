@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const cli_command *const cli_commands[] = {&cli_gram, &cli_info, &cli_convert, &cli_sample, NULL};
+const cli_command *const cli_commands[] = {&cli_gram, &cli_train,   &cli_predict, &cli_cv, &cli_tune,
+                                           &cli_info, &cli_convert, &cli_sample,  NULL};
 
 static const cli_command *find_command(const char *name)
 {
@@ -76,4 +77,8 @@ static int dispatch(char **arguments)
     return command == NULL ? CLI_USAGE : run_command(command, arguments + 1);
 }
 
-int main(int argc, char **argv) { return cli_flush(dispatch(argv + (argc > 0))); }
+int main(int argc, char **argv)
+{
+    const int code = cli_learners_begin();
+    return cli_flush(code == CLI_OK ? dispatch(argv + (argc > 0)) : code);
+}

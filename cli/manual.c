@@ -1,4 +1,4 @@
-/* The man page, in roff, from the tables of commands, options and kernels. */
+/* The man page, in roff, from the tables of commands, options, kernels and learners. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -36,8 +36,9 @@ static void print_options(const cli_option *table)
 {
     for (const cli_option *o = table; o->name != NULL; o++) {
         fputs(".TP\n", stdout);
-        if (o->letter != 0) printf("\\fB\\-%c\\fR, ", o->letter);
-        fputs("\\fB\\-\\-", stdout);
+        if (o->letter != 0 && o->name[1] != '\0') printf("\\fB\\-%c\\fR, ", o->letter);
+        fputs("\\fB", stdout);
+        print_text(cli_dashes(o));
         print_text(o->name);
         fputs("\\fR", stdout);
         if (o->argument != NULL) printf(" \\fI%s\\fR", o->argument);
@@ -55,6 +56,7 @@ static void print_command(const cli_command *command)
     putchar('\n');
     print_paragraphs(command->text);
     print_options(command->options);
+    if (command->learns) fputs(".PP\nTakes the settings of the learner; see LEARNERS.\n", stdout);
     if (command->reads) fputs(".PP\nTakes the options for reading data.\n", stdout);
     fputs(".PP\n.nf\n", stdout);
     print_text(command->examples);
@@ -87,6 +89,18 @@ static void print_kernels(void)
     }
 }
 
+static void print_learners(void)
+{
+    fputs(".SH LEARNERS\n", stdout);
+    const char *name, *help;
+    for (size_t l = 0; (name = esp_learner_name(l, &help)) != NULL; l++) {
+        printf(".SS %s\n", name);
+        print_text(help);
+        putchar('\n');
+        print_options(cli_learner_options(l));
+    }
+}
+
 void cli_manual(void)
 {
     printf(".TH ESPALIER 1 \"\" \"espalier %s\" \"User Commands\"\n"
@@ -114,6 +128,7 @@ void cli_manual(void)
     fputs("; files compressed by gzip or zstd are read as they are.\n.SH COMMON OPTIONS\n", stdout);
     print_options(cli_common_options);
     print_kernels();
+    print_learners();
     fputs(".SH EXIT STATUS\n"
           ".TP\n.B 0\nsuccess\n"
           ".TP\n.B 1\nfailure: the data, the file system, the memory, or a value too large for a number\n"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_OPTIONS = 64 }; /* of one command; far more than any has */
+enum { MAX_OPTIONS = 32 + CLI_LEARNERS * CLI_LEARNER_OPTIONS }; /* of one command; far more than any has */
 
 /* clang-format off */
 const cli_option cli_common_options[] = {
@@ -35,9 +35,19 @@ const cli_option cli_reading_options[] = {
     {.name = NULL}};
 /* clang-format on */
 
+static size_t learner_tables(const cli_command *command)
+{
+    size_t count = 0;
+    while (command->learns && cli_learner_options(count) != NULL) count++;
+    return count;
+}
+
 const cli_option *cli_table(const cli_command *command, size_t table)
 {
     if (table == 0) return command->options;
+    const size_t learners = learner_tables(command);
+    if (table <= learners) return cli_learner_options(table - 1);
+    table -= learners;
     if (table == 1 && command->reads) return cli_reading_options;
     return table == 1 + (size_t)command->reads ? cli_common_options : NULL;
 }
@@ -45,8 +55,13 @@ const cli_option *cli_table(const cli_command *command, size_t table)
 const char *cli_table_title(const cli_command *command, size_t table)
 {
     if (table == 0) return "Options";
+    const size_t learners = learner_tables(command);
+    if (table <= learners) return cli_learner_title(table - 1);
+    table -= learners;
     return table == 1 && command->reads ? "Reading data" : "Common options";
 }
+
+const char *cli_dashes(const cli_option *option) { return option->name[1] == '\0' ? "-" : "--"; }
 
 static size_t edit_distance(const char *a, const char *b)
 {
@@ -165,6 +180,14 @@ static int set_name(const cli_option *option, const char *text, void *value)
     return cli_usage("--%s must be %s, not '%s'", option->name, list, text);
 }
 
+static int add_item(const cli_option *option, const char *text, cli_list *list)
+{
+    if (list->count == CLI_LIST_MOST)
+        return cli_usage("--%s may be given at most %d times", option->name, CLI_LIST_MOST);
+    list->item[list->count++] = text;
+    return CLI_OK;
+}
+
 static int set_value(const cli_option *option, const char *text, cli_settings *settings)
 {
     void *value = (char *)settings + option->offset;
@@ -175,6 +198,8 @@ static int set_value(const cli_option *option, const char *text, cli_settings *s
     case CLI_TEXT:
         *(const char **)value = text;
         return CLI_OK;
+    case CLI_LIST:
+        return add_item(option, text, value);
     case CLI_NUMBER:
         return set_number(option, text, value);
     case CLI_SIZE:
@@ -197,13 +222,15 @@ typedef struct parser {
 /* One option; `value` is what stood behind it in the same argument, or NULL. */
 static int take(parser *p, const cli_option *option, size_t index, const char *value)
 {
-    if (option->kind != CLI_FLAG && p->given[index]) return cli_usage("--%s is given twice", option->name);
+    const char *dashes = cli_dashes(option);
+    if (option->kind != CLI_FLAG && option->kind != CLI_LIST && p->given[index])
+        return cli_usage("%s%s is given twice", dashes, option->name);
     p->given[index] = true;
     if (option->kind == CLI_FLAG && value != NULL)
         return cli_usage("--%s takes no value, but '%s' was given", option->name, value);
     if (option->kind != CLI_FLAG && value == NULL) {
         value = *p->next;
-        if (value == NULL) return cli_usage("--%s needs a value: %s", option->name, option->argument);
+        if (value == NULL) return cli_usage("%s%s needs a value: %s", dashes, option->name, option->argument);
         p->next++;
     }
     return set_value(option, value, p->settings);

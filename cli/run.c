@@ -98,6 +98,8 @@ static void catch_interrupt(void (*handler)(int))
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL);
 }
 
+bool cli_interrupted(void) { return interrupted != 0; }
+
 void cli_interrupt_default(void) { catch_interrupt(SIG_DFL); }
 
 static struct {
@@ -235,4 +237,21 @@ bool cli_ends_with(const char *path, const char *ending)
 {
     const size_t size = strlen(path), tail = strlen(ending);
     return size >= tail && strcasecmp(path + size - tail, ending) == 0;
+}
+
+int cli_kernel(const char *expression, esp_kernel **out)
+{
+    if (expression == NULL) {
+        char list[512] = "";
+        const char *name, *help;
+        for (size_t i = 0; (name = esp_kernel_name(i, &help)) != NULL; i++) {
+            const size_t used = strlen(list);
+            if (used + strlen(name) + 3 < sizeof list)
+                snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : ", ", name);
+        }
+        return cli_usage("-k EXPR is missing; the kernels are %s", list);
+    }
+    esp_error error;
+    const esp_status status = esp_kernel_parse(expression, out, &error);
+    return status == ESP_OK ? CLI_OK : cli_error(status, &error);
 }

@@ -1,8 +1,9 @@
 #!/bin/sh
-# A short tour: draws 2,000 questions from a grammar, compares their parse trees, and finds each one's neighbours.
+# A short tour: draws questions from a grammar, learns their kinds from the parse trees, and explains what it predicts.
 set -eu
 cd "$(dirname "$0")/.."
 espalier=${ESPALIER:-build/espalier}
+model=${DEMO_MODEL:-build/demo.model}
 kernel='norm(sst(tree, lambda=0.4))'
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -16,46 +17,60 @@ questions()
         awk '{ print (length > 96 ? substr($0, 1, 93) "..." : $0) }'
 }
 
-"$espalier" sample --grammar examples/questions.grammar --count 2000 --seed 4 -o "$work/all.jsonl"
-questions "$work/all.jsonl" >"$work/all.txt"
+# what a command says, without what it prints
+said()
+{
+    "$@" 2>"$work/log" >/dev/null || { cat "$work/log" >&2; exit 1; }
+    sed "s|$work/||; s/^/  /" "$work/log"
+}
 
-title '2,000 questions of six kinds, drawn from examples/questions.grammar'
-awk -F'\t' '!seen[$1]++ { printf "  %-5s %s\n", $1, $2 }' "$work/all.txt" | sort
+"$espalier" sample --grammar examples/questions.grammar --count 2000 --seed 4 -o "$work/train.jsonl"
+"$espalier" sample --grammar examples/questions.grammar --count 500 --seed 5 -o "$work/test.jsonl"
+questions "$work/train.jsonl" >"$work/train.txt"
+questions "$work/test.jsonl" >"$work/test.txt"
+
+title '2,000 questions of six kinds to learn from, drawn from examples/questions.grammar'
+awk -F'\t' '!seen[$1]++ { printf "  %-5s %s\n", $1, $2 }' "$work/train.txt" | sort
 printf '  ...and the parse tree of the first one:\n'
-sed -n '1s/.*"tree": "\(.*\)", "words".*/\1/p' "$work/all.jsonl" | fold -s -w 100 | sed 's/^/    /'
+sed -n '1s/.*"tree": "\(.*\)", "words".*/\1/p' "$work/train.jsonl" | fold -s -w 100 | sed 's/^/    /'
 
-title "How much structure do two questions share?  $kernel"
-head -n 5 "$work/all.jsonl" >"$work/five.jsonl"
-"$espalier" gram -k "$kernel" "$work/five.jsonl" |
-    awk 'NR == FNR { split($0, part, "\t"); label[NR] = part[1]; words[NR] = part[2]; next }
-         { printf "  "; for (i = 1; i <= NF; i++) printf "%7.3f", $i; printf "   %-5s %s\n", label[FNR], words[FNR] }' \
-        "$work/all.txt" -
+title "Which values are best?  tune --grid C=1,10,100 --grid lambda=0.2,0.4"
+said "$espalier" tune -k 'norm(sst(tree))' --grid C=1,10,100 --grid lambda=0.2,0.4 --folds 4 "$work/train.jsonl"
 
-title 'The nearest neighbours of three questions among all 2,000'
-for kind in HUM LOC NUM; do grep -m 1 "^{\"y\": \"$kind\"" "$work/all.jsonl"; done >"$work/three.jsonl"
-questions "$work/three.jsonl" >"$work/three.txt"
-"$espalier" gram -k "$kernel" "$work/three.jsonl" "$work/all.jsonl" | awk -F'\t' '
-    FILENAME != "-" { if (FNR == 1) file++; label[file, FNR] = $1; words[file, FNR] = $2; next }
+title "A support vector machine on the trees:  train -k '$kernel' -C 10"
+said "$espalier" train -k "$kernel" -C 10 -o "$model" "$work/train.jsonl"
+
+title 'What it says about 500 questions it has not seen:  predict'
+said "$espalier" predict "$model" "$work/test.jsonl" -o "$work/out.txt"
+
+title 'Three of these predictions, explained by the nearest questions that it learned from'
+cut -f 1 "$work/out.txt" | paste - "$work/test.txt" "$work/test.jsonl" | awk -F'\t' 'length($3) < 75' >"$work/all.txt"
+{
+    awk -F'\t' '$1 == $2 && $2 == "HUM"' "$work/all.txt" | head -n 1
+    awk -F'\t' '$1 == $2 && $2 == "NUM"' "$work/all.txt" | head -n 1
+    awk -F'\t' '$1 != $2' "$work/all.txt" | head -n 1
+} >"$work/three.txt"
+cut -f 4- "$work/three.txt" >"$work/three.jsonl"
+"$espalier" gram -k "$kernel" "$work/three.jsonl" "$work/train.jsonl" | awk -F'\t' '
+    FILENAME != "-" && FNR == 1 { file++ }
+    FILENAME != "-" && file == 1 { label[FNR] = $1; words[FNR] = $2; next }
+    FILENAME != "-" { said[FNR] = $1; meant[FNR] = $2; text[FNR] = $3; next }
     {
-        printf "  %-5s %s\n", label[2, FNR], words[2, FNR]
-        split("", used); used[words[2, FNR]] = 1
+        printf "  %s\n    predicted %s, %s\n", text[FNR], said[FNR], said[FNR] == meant[FNR] ? "right" : "but it is " meant[FNR]
+        split("", used)
         for (rank = 1; rank <= 3; rank++) {
             best = 0
-            for (i = 1; i <= NF; i++) if (!(words[1, i] in used) && (best == 0 || $i > $best)) best = i
-            used[words[1, best]] = 1
-            printf "    %.3f  %-5s %s\n", $best, label[1, best], words[1, best]
+            for (i = 1; i <= NF; i++) if (!(words[i] in used) && (best == 0 || $i > $best)) best = i
+            used[words[best]] = 1
+            printf "      %.3f  %-5s %s\n", $best, label[best], words[best]
         }
-    }' "$work/all.txt" "$work/three.txt" -
-
-title 'The whole matrix: 2,000 x 2,000 values as a NumPy file'
-"$espalier" gram -v -k "$kernel" "$work/all.jsonl" -o "$work/gram.npy" 2>&1 | sed "s|$work/||; s/^/  /"
-ls -l "$work/gram.npy" | awk '{ printf "  gram.npy: %.1f MB\n", $5 / 1e6 }'
+    }' "$work/train.txt" "$work/three.txt" -
 
 title 'What to try next'
 cat <<END
-  $espalier sample --grammar examples/questions.grammar --count 5
-  $espalier info YOUR.jsonl             what a data file holds (also .mrg, CoNLL-U, SVM-light-TK, KeLP, LIBSVM)
-  $espalier gram -k '$kernel' YOUR.jsonl -o gram.npy
-  $espalier info --kernels              the kernels and their parameters
-  $espalier help gram                   all about a command
+  $espalier info $model                 the model of this demo
+  $espalier train -k '$kernel' -C 10 -o my.model YOUR.jsonl
+  $espalier predict my.model NEW.jsonl          (also SVM-light-TK, KeLP, LIBSVM, Penn trees, CoNLL-U)
+  $espalier cv -k '$kernel' YOUR.jsonl
+  $espalier help train                  all about a command
 END

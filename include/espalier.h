@@ -183,6 +183,104 @@ ESP_API esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset 
                                     double *scores, esp_error *err);
 ESP_API void esp_scorer_free(esp_scorer *scorer);
 
+/* ---------------------------------------------------------------- learners */
+
+/* Learners and their settings, for help texts; NULL past the last. */
+ESP_API const char *esp_learner_name(size_t index, const char **help);
+ESP_API const esp_parameter_info *esp_learner_setting(size_t index, size_t setting);
+
+/* A setting by name and value as text, checked against the learner's table. A flag is "1" or "0". */
+typedef struct esp_setting {
+    const char *name, *value;
+} esp_setting;
+
+/* What was learned: kernel, learner, classes, support examples with their coefficients. Immutable. */
+typedef struct esp_model esp_model;
+
+/* Trains on a dataset with a target. `learner` is "svm" or "svr". The rows of the Gram matrix are kept in at most
+ * run->memory bytes (0: all of them). A run that stops at its limit of iterations is a result:
+ * esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting keep-partial. */
+ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                             const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
+                             esp_error *err);
+ESP_API void esp_model_free(esp_model *model);
+
+/* The file appears complete or not at all; the same model gives the same bytes. */
+ESP_API esp_status esp_model_write(const esp_model *model, const char *path, esp_error *err);
+/* A damaged, truncated or hostile file, or one of a later version, is ESP_ERR_PARSE. */
+ESP_API esp_status esp_model_read(const char *path, esp_model **out, esp_error *err);
+ESP_API esp_status esp_model_parse(const void *bytes, size_t size, const char *name, esp_model **out, esp_error *err);
+/* Whether a file starts like a model; false also if it cannot be read. */
+ESP_API bool esp_model_recognise(const char *path);
+
+ESP_API const char *esp_model_kernel(const esp_model *model); /* the expression */
+ESP_API const char *esp_model_learner(const esp_model *model);
+/* Classes in the order of outputs; 0 for a regression. */
+ESP_API size_t esp_model_classes(const esp_model *model);
+ESP_API const char *esp_model_class(const esp_model *model, size_t index);
+/* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. */
+ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_error *err);
+
+/* Predictions for a number of examples. */
+typedef struct esp_predictions esp_predictions;
+
+/* A dataset whose columns do not fit the model is ESP_ERR_PARAM and says which is missing. */
+ESP_API esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run,
+                               esp_predictions **out, esp_error *err);
+ESP_API void esp_predictions_free(esp_predictions *predictions);
+ESP_API size_t esp_predictions_count(const esp_predictions *predictions);
+ESP_API bool esp_predictions_are_classes(const esp_predictions *predictions);
+/* Class: its name; regression: NULL. */
+ESP_API const char *esp_predictions_label(const esp_predictions *predictions, size_t example);
+/* Binary: signed score of the positive (second) class; several classes: the winner's score; regression: the value. */
+ESP_API double esp_predictions_score(const esp_predictions *predictions, size_t example);
+/* One column per class (two classes: one column, the signed score), or one for a regression. */
+ESP_API size_t esp_predictions_columns(const esp_predictions *predictions);
+ESP_API const char *esp_predictions_column_name(const esp_predictions *predictions, size_t column);
+ESP_API double esp_predictions_column(const esp_predictions *predictions, size_t example, size_t column);
+/* Probability of a class, if the model was trained with them, else -1. */
+ESP_API double esp_predictions_probability(const esp_predictions *predictions, size_t example, size_t class_index);
+ESP_API size_t esp_predictions_classes(const esp_predictions *predictions);
+ESP_API const char *esp_predictions_class(const esp_predictions *predictions, size_t class_index);
+
+/* How good predictions are, where targets are known: accuracy, precision, recall and F1 per class, their macro and
+ * micro means and the confusion matrix; or RMSE, MAE and Pearson's correlation. */
+typedef struct esp_metrics esp_metrics;
+/* ESP_ERR_PARAM if the dataset has no target or another number of examples. */
+ESP_API esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
+                                   esp_error *err);
+ESP_API void esp_metrics_free(esp_metrics *metrics);
+/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. */
+ESP_API double esp_metrics_value(const esp_metrics *metrics, const char *name);
+/* An aligned table for people, and JSON; released with esp_text_free. */
+ESP_API esp_status esp_metrics_text(const esp_metrics *metrics, char **out, esp_error *err);
+ESP_API esp_status esp_metrics_json(const esp_metrics *metrics, char **out, esp_error *err);
+
+/* Cross-validation: every example predicted by a model that has not seen it; folds are stratified and drawn from
+ * the seed. The Gram matrix is computed once. */
+ESP_API esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                                      const esp_setting *settings, size_t count, size_t folds, uint64_t seed,
+                                      const esp_run *run, esp_predictions **out, esp_error *err);
+
+/* A grid search by cross-validation. A grid line names a setting of the learner or a parameter of the kernel (set in
+ * every leaf that has it) and its values. */
+typedef struct esp_grid {
+    const char *name;
+    const char *values; /* separated by commas */
+} esp_grid;
+typedef struct esp_tuning esp_tuning;
+ESP_API esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                            const esp_setting *settings, size_t count, const esp_grid *grid, size_t grid_count,
+                            size_t folds, uint64_t seed, const esp_run *run, esp_tuning **out, esp_error *err);
+ESP_API void esp_tuning_free(esp_tuning *tuning);
+ESP_API size_t esp_tuning_count(const esp_tuning *tuning); /* combinations, in the order they were tried */
+/* The value of grid line `line` in a combination, and its score (accuracy, or minus RMSE). */
+ESP_API const char *esp_tuning_value(const esp_tuning *tuning, size_t combination, size_t line);
+ESP_API double esp_tuning_score(const esp_tuning *tuning, size_t combination);
+ESP_API size_t esp_tuning_best(const esp_tuning *tuning);
+/* The kernel of a combination; belongs to the tuning. */
+ESP_API const esp_kernel *esp_tuning_kernel(const esp_tuning *tuning, size_t combination);
+
 #ifdef __cplusplus
 }
 #endif

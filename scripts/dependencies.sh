@@ -4,7 +4,7 @@
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev"
-test="clang libcmocka-dev zstd"
+test="clang libcmocka-dev libsvm-dev zstd"
 
 case "${1:-}" in
 build) wanted=$build ;;

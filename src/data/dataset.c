@@ -159,6 +159,16 @@ static bool end_token(espi_sequences *s)
     return true;
 }
 
+esp_status espi_add_factor(espi_column *column, const char *text, size_t size, esp_error *err)
+{
+    return add_factor(&column->sequences, text, size) ? ESP_OK : espi_no_memory(err);
+}
+
+esp_status espi_end_token(espi_column *column, esp_error *err)
+{
+    return end_token(&column->sequences) ? ESP_OK : espi_no_memory(err);
+}
+
 esp_status espi_add_token(espi_column *column, const char *text, size_t size, esp_error *err)
 {
     espi_sequences *s = &column->sequences;

@@ -66,7 +66,10 @@ esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err);
 /* Splits text at blanks into tokens and tokens at '|' into factors (docs/formats.md). A backslash before a
  * blank, '|', '(' or a backslash makes it an ordinary byte; a token of nothing but '|' is one factor. */
 esp_status espi_set_sequence(espi_column *column, const char *text, size_t size, esp_error *err);
-/* One token at a time, as one factor, whatever it contains; finished by espi_end_sequence. */
+/* One factor at a time, whatever it contains; a token is finished by espi_end_token, the row by espi_end_sequence. */
+esp_status espi_add_factor(espi_column *column, const char *text, size_t size, esp_error *err);
+esp_status espi_end_token(espi_column *column, esp_error *err);
+/* A token of one factor. */
 esp_status espi_add_token(espi_column *column, const char *text, size_t size, esp_error *err);
 esp_status espi_end_sequence(espi_column *column, esp_error *err);
 /* One feature at a time; finished by espi_end_vector, which sorts and refuses a feature given twice. */
@@ -75,6 +78,10 @@ esp_status espi_end_vector(espi_column *column, esp_error *err);
 /* The target of the row. `number`: the text is a number (in JSON: it was not given as a string). */
 esp_status espi_set_target(esp_dataset *data, const char *name, const char *text, size_t size, bool number,
                            esp_error *err);
+
+/* A copy of the columns and rows that are wanted, without the target. */
+esp_status espi_dataset_select(const esp_dataset *data, const bool *column, const bool *row, esp_dataset **out,
+                               esp_error *err);
 
 /* Memory held by a column. */
 size_t espi_column_bytes(const espi_column *column);

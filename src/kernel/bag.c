@@ -208,18 +208,20 @@ void espi_lists_row(const espi_lists *lists, const espi_bag *bag, size_t row, si
     }
 }
 
-void espi_lists_fold(const espi_lists *lists, const double *coefficient, double *weight)
+void espi_lists_fold(const espi_lists *lists, const double *coefficient, size_t outputs, double *weight)
 {
     for (size_t f = 0; f < lists->features; f++) {
-        weight[f] = 0.0;
+        double *w = weight + f * outputs;
+        for (size_t k = 0; k < outputs; k++) w[k] = 0.0;
         for (size_t at = lists->start[f]; at < lists->start[f + 1]; at++)
-            weight[f] += coefficient[lists->row[at]] * lists->value[at];
+            for (size_t k = 0; k < outputs; k++) w[k] += coefficient[lists->row[at] * outputs + k] * lists->value[at];
     }
 }
 
-double espi_bag_dot(const espi_bag *bag, size_t row, const double *weight)
+void espi_bag_score(const espi_bag *bag, size_t row, const double *weight, size_t outputs, double scale, double *score)
 {
-    double sum = 0.0;
-    for (size_t i = bag->row[row]; i < bag->row[row + 1]; i++) sum += weight[bag->feature[i]] * bag->value[i];
-    return sum;
+    for (size_t i = bag->row[row]; i < bag->row[row + 1]; i++) {
+        const double *w = weight + bag->feature[i] * outputs, x = scale * bag->value[i];
+        for (size_t k = 0; k < outputs; k++) score[k] += x * w[k];
+    }
 }

@@ -35,9 +35,9 @@ void espi_lists_free(espi_lists *lists);
 /* out[j - from] += scale * (row of the bag) . (row j of the lists), j = from .. to-1 */
 void espi_lists_row(const espi_lists *lists, const espi_bag *bag, size_t row, size_t from, size_t to, double scale,
                     double *out);
-/* weight[f] = sum_j coefficient[j] * value of feature f in row j */
-void espi_lists_fold(const espi_lists *lists, const double *coefficient, double *weight);
-/* The dot product of a row with a dense vector of weights. */
-double espi_bag_dot(const espi_bag *bag, size_t row, const double *weight);
+/* weight[f * outputs + k] = sum_j coefficient[j * outputs + k] * value of feature f in row j */
+void espi_lists_fold(const espi_lists *lists, const double *coefficient, size_t outputs, double *weight);
+/* score[k] += scale * sum over the features f of a row of its value * weight[f * outputs + k] */
+void espi_bag_score(const espi_bag *bag, size_t row, const double *weight, size_t outputs, double scale, double *score);
 
 #endif

@@ -74,7 +74,7 @@ static esp_status only_column(const espi_leaf *leaf, const esp_dataset *data, co
                      data->columns > 0 ? list : "none");
 }
 
-static esp_status find_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err)
+esp_status espi_leaf_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err)
 {
     return leaf->column != NULL ? named_column(leaf, data, out, err) : only_column(leaf, data, out, err);
 }
@@ -84,7 +84,7 @@ esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data,
     esp_status status = ESP_OK;
     const espi_column *column;
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
-        status = find_column(&kernel->leaf[i], data, &column, err);
+        status = espi_leaf_column(&kernel->leaf[i], data, &column, err);
     return status;
 }
 
@@ -92,8 +92,8 @@ static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, cons
                             const esp_run *run, espi_part **out, esp_error *err)
 {
     const espi_column *row_column, *col_column;
-    esp_status status = find_column(leaf, rows, &row_column, err);
-    if (status == ESP_OK) status = find_column(leaf, cols, &col_column, err);
+    esp_status status = espi_leaf_column(leaf, rows, &row_column, err);
+    if (status == ESP_OK) status = espi_leaf_column(leaf, cols, &col_column, err);
     if (status != ESP_OK) return status;
     if (row_column->type != col_column->type)
         return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",

@@ -22,6 +22,8 @@ typedef struct espi_bound {
 esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
                      espi_bound **out, esp_error *err);
 void espi_bound_free(espi_bound *bound);
+/* The column of the data that a leaf works on. */
+esp_status espi_leaf_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err);
 /* Whether every leaf of the kernel finds its column in the data: what espi_bind would say, at no cost. */
 esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data, esp_error *err);
 
@@ -42,5 +44,17 @@ esp_status espi_bound_row(espi_workspace *workspace, size_t op, size_t row, size
                           esp_error *err);
 /* out[i] = K(i, i) for all examples of a side. */
 esp_status espi_bound_diagonal(espi_workspace *workspace, espi_side side, double *out, esp_error *err);
+
+
+/* The whole Gram matrix by blocks of rows, in parallel: sink(context, rows, width, first, last) is handed rows
+ * first .. last-1, `width` values each, at rows[(i - first) * width]; of a symmetric matrix only columns below `last`.
+ * It is called from several threads, with different rows. */
+typedef void (*espi_block_sink)(void *context, const double *rows, size_t width, size_t first, size_t last);
+esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_block_sink sink, void *context,
+                            esp_error *err);
+
+/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data i): how every learner predicts. */
+esp_status espi_score(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient, size_t outputs,
+                      const esp_dataset *data, const esp_run *run, double *scores, esp_error *err);
 
 #endif

@@ -60,7 +60,7 @@ void espi_matcher_free(espi_matcher *matcher);
 
 /* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. False: memory is out. */
 bool espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out);
-/* *score = sum_u f(u) w(u), f[group][rank]. */
-bool espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, double *score);
+/* score[k] = sum_u f_k(u) w(u), f[group][rank * outputs + k]. */
+bool espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs, double *score);
 
 #endif

@@ -20,7 +20,8 @@ typedef struct job {
     const espi_bound *bound;
     worker *worker; /* made by each thread itself */
     size_t block;   /* rows that a thread takes at a time */
-    double *gram;
+    espi_block_sink sink;
+    void *context;
 } job;
 
 static esp_status start_worker(const job *j, worker *w, esp_error *err)
@@ -52,31 +53,56 @@ static inline void store(double *restrict to, const double *restrict from, size_
     for (; i < n; i++) to[i] = from[i * step];
 }
 
-/* Puts rows first .. last-1 of the lower triangle, `width` apart in the buffer, to both their places. */
-static void place(const double *restrict rows, size_t width, double *restrict gram, size_t n, size_t first, size_t last)
-{
-    for (size_t i = first; i < last; i++) store(gram + i * n, rows + (i - first) * width, 1, i + 1);
-    for (size_t j = 0; j + 1 < last; j++) {
-        const size_t i = j < first ? first : j + 1;
-        store(gram + j * n + i, rows + (i - first) * width + j, width, last - i);
-    }
-}
-
 static esp_status compute_block(void *context, size_t item, int number, esp_error *err)
 {
     const job *j = context;
     const espi_bound *b = j->bound;
     worker *w = &j->worker[number];
-    const size_t n = b->count[ESPI_COLS], first = item * j->block;
+    const size_t first = item * j->block;
     const size_t last = first + j->block < b->count[ESPI_ROWS] ? first + j->block : b->count[ESPI_ROWS];
     /* All rows of a block have one length, which the engine likes better than a triangle. */
-    const size_t width = b->symmetric ? last : n;
+    const size_t width = b->symmetric ? last : b->count[ESPI_COLS];
     esp_status status = start_worker(j, w, err);
     for (size_t i = first; status == ESP_OK && i < last; i++)
-        status = espi_bound_row(w->workspace, b->kernel->ops - 1, i, 0, width,
-                                b->symmetric ? w->rows + (i - first) * width : j->gram + i * n, err);
-    if (status == ESP_OK && b->symmetric) place(w->rows, width, j->gram, n, first, last);
+        status = espi_bound_row(w->workspace, b->kernel->ops - 1, i, 0, width, w->rows + (i - first) * width, err);
+    if (status == ESP_OK) j->sink(j->context, w->rows, width, first, last);
     return status;
+}
+
+esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_block_sink sink, void *context,
+                            esp_error *err)
+{
+    const size_t rows = bound->count[ESPI_ROWS];
+    job j = {.bound = bound, .block = rows / BLOCK < BLOCK ? rows / BLOCK + 1 : BLOCK, .sink = sink, .context = context};
+    const size_t blocks = (rows + j.block - 1) / j.block;
+    const int workers = espi_worker_count(run, blocks);
+    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
+    if (j.worker == NULL) return espi_no_memory(err);
+    const esp_status status = espi_parallel(run, "computing the kernel", blocks, compute_block, &j, err);
+    for (int i = 0; i < workers; i++) {
+        espi_workspace_free(j.worker[i].workspace);
+        espi_free(j.worker[i].rows);
+    }
+    espi_free(j.worker);
+    return status;
+}
+
+typedef struct matrix {
+    const espi_bound *bound;
+    double *gram;
+} matrix;
+
+/* Puts rows first .. last-1 to their places: of a symmetric matrix the lower triangle, and its mirror image. */
+static void place(void *context, const double *rows, size_t width, size_t first, size_t last)
+{
+    const matrix *m = context;
+    const size_t n = m->bound->count[ESPI_COLS];
+    for (size_t i = first; i < last; i++)
+        store(m->gram + i * n, rows + (i - first) * width, 1, m->bound->symmetric ? i + 1 : n);
+    for (size_t j = 0; j + 1 < last && m->bound->symmetric; j++) {
+        const size_t i = j < first ? first : j + 1;
+        store(m->gram + j * n + i, rows + (i - first) * width + j, width, last - i);
+    }
 }
 
 esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
@@ -91,17 +117,8 @@ esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp
                          cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     esp_status status = espi_bind(kernel, rows, cols, run, &bound, err);
     if (status != ESP_OK) return status;
-    job j = {.bound = bound, .block = rows->rows / BLOCK < BLOCK ? rows->rows / BLOCK + 1 : BLOCK, .gram = gram};
-    const size_t blocks = (rows->rows + j.block - 1) / j.block;
-    const int workers = espi_worker_count(run, blocks);
-    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
-    if (j.worker == NULL) status = espi_no_memory(err);
-    else status = espi_parallel(run, "computing the kernel", blocks, compute_block, &j, err);
-    for (int i = 0; j.worker != NULL && i < workers; i++) {
-        espi_workspace_free(j.worker[i].workspace);
-        espi_free(j.worker[i].rows);
-    }
-    espi_free(j.worker);
+    matrix m = {.bound = bound, .gram = gram};
+    status = espi_gram_blocks(bound, run, place, &m, err);
     espi_bound_free(bound);
     return status;
 }

@@ -1,7 +1,9 @@
 #include "kernel/kernel.h"
 
 #include "base/alloc.h"
+#include "base/status.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,     &espi_kernel_sst,  &espi_kernel_sasst,
@@ -47,4 +49,47 @@ const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter)
     const espi_parameter *p = espi_kernels[index]->parameters;
     for (size_t i = 0; i < parameter && p->info.name != NULL; i++) p++;
     return p->info.name != NULL ? &p->info : NULL;
+}
+
+/* The value as the expression language reads it for this leaf, so that it is checked in one place only. */
+static esp_status parse_value(const espi_leaf *leaf, size_t parameter, const char *value, double *number,
+                              esp_error *err)
+{
+    const char *name = leaf->class->parameters[parameter].info.name;
+    const size_t size = strlen(leaf->class->name) + strlen(name) + strlen(value) + 8;
+    char *text = espi_alloc(size, 1);
+    esp_kernel *trial = NULL;
+    if (text == NULL) return espi_no_memory(err);
+    snprintf(text, size, "%s(%s=%s)", leaf->class->name, name, value);
+    const esp_status status = esp_kernel_parse(text, &trial, err);
+    if (status == ESP_OK) *number = trial->leaf[0].value[parameter];
+    esp_kernel_free(trial);
+    espi_free(text);
+    return status;
+}
+
+esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const char *value, esp_kernel **out,
+                            esp_error *err)
+{
+    *out = NULL;
+    esp_kernel *copy;
+    esp_status status = esp_kernel_parse(kernel->text, &copy, err);
+    if (status != ESP_OK) return status;
+    size_t set = 0;
+    for (size_t i = 0; status == ESP_OK && i < copy->leaves; i++) {
+        const espi_parameter *p = copy->leaf[i].class->parameters;
+        for (size_t k = 0; status == ESP_OK && p[k].info.name != NULL; k++) {
+            if (strcmp(p[k].info.name, name) != 0) continue;
+            status = parse_value(&copy->leaf[i], k, value, &copy->leaf[i].value[k], err);
+            set++;
+        }
+    }
+    char quoted[96];
+    if (status == ESP_OK && set == 0)
+        status = espi_fail(err, ESP_ERR_PARAM, "%s is no setting of the learner and no parameter of %s",
+                           espi_quote(name, strlen(name), quoted), kernel->text);
+    if (status == ESP_OK) status = espi_kernel_print(copy, err);
+    if (status == ESP_OK) *out = copy;
+    else esp_kernel_free(copy);
+    return status;
 }

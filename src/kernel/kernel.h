@@ -70,9 +70,10 @@ struct espi_kernel_class {
     esp_status (*pair)(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
                        espi_wide *value, esp_error *err);
 
-    /* The scorer: sum_j coefficient[j] K(., j) folded into one structure, and its value for a row. Where nothing
-     * folds (no such function, or *folded NULL) the examples stay and rows are multiplied with the coefficients. */
-    esp_status (*fold)(const espi_part *part, const double *coefficient, void **folded, esp_error *err);
+    /* The scorer: for each output k the sum over j of coefficient[j * outputs + k] K(., j), all folded into one
+     * structure, and its values for a row. Where nothing folds (no such function, or *folded NULL) the examples stay
+     * and rows are multiplied with the coefficients. */
+    esp_status (*fold)(const espi_part *part, const double *coefficient, size_t outputs, void **folded, esp_error *err);
     void (*folded_free)(void *folded);
     esp_status (*score)(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
                         esp_error *err);
@@ -106,6 +107,11 @@ struct esp_kernel {
     size_t ops, op_capacity;
     char *text;
 };
+
+/* A copy in which every leaf that has the parameter has it set to `value`. ESP_ERR_PARAM if none has, or the value is
+ * refused. */
+esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const char *value, esp_kernel **out,
+                            esp_error *err);
 
 /* The expression of the program; kernel->text is set by it. */
 esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err);

@@ -128,6 +128,14 @@ HOT static void add_counts(double *restrict out, const uint8_t *restrict count, 
     for (size_t j = 0; j < n; j++) out[j] += value * count[j];
 }
 
+/* score[k] += sum_r f[r * outputs + k] * w[r] */
+HOT static void add_scores(double *restrict score, const double *restrict f, size_t n, size_t outputs,
+                           const double *restrict w)
+{
+    for (size_t r = 0; r < n; r++)
+        for (size_t k = 0; k < outputs; k++) score[k] += f[r * outputs + k] * w[r];
+}
+
 /* ------------------------------------------------------------- one group */
 
 /* How much of a group lies in trees before `to`. Rows mostly come in order, so that this is a few steps on. */
@@ -154,7 +162,8 @@ typedef struct sink {
     size_t from, to;
     double *out;
     double *const *f; /* NULL: a row */
-    double score;
+    size_t outputs;
+    double *score;
 } sink;
 
 static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
@@ -162,7 +171,7 @@ static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
     const espi_group *group = &m->dag->group[g];
     const reach *c = &m->reach[g];
     if (s->f != NULL) {
-        for (size_t r = 0; r < c->vertices; r++) s->score += s->f[g][r] * w[r];
+        add_scores(s->score, s->f[g], c->vertices, s->outputs, w);
         return;
     }
     if (group->dense != NULL) {
@@ -335,10 +344,9 @@ bool espi_match_row(espi_matcher *m, const espi_plan *plan, size_t from, size_t 
     return match(m, plan, &s);
 }
 
-bool espi_match_score(espi_matcher *m, const espi_plan *plan, double *const *f, double *score)
+bool espi_match_score(espi_matcher *m, const espi_plan *plan, double *const *f, size_t outputs, double *score)
 {
-    sink s = {.to = m->dag->trees, .f = f};
-    const bool ok = match(m, plan, &s);
-    *score = s.score;
-    return ok;
+    sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
+    for (size_t k = 0; k < outputs; k++) score[k] = 0.0;
+    return match(m, plan, &s);
 }

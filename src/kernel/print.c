@@ -122,6 +122,7 @@ esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err)
         if (*next.literal == '^') espi_text_number(&p.out, next.number);
     }
     espi_free(p.stack);
+    espi_free(kernel->text);
     kernel->text = espi_text_take(&p.out);
     return kernel->text != NULL ? ESP_OK : espi_no_memory(err);
 }

@@ -24,13 +24,20 @@ typedef struct term {
     bool norm;     /* divide by the norm of x */
 } term;
 
+typedef struct worker {
+    espi_workspace *workspace;
+    double *score; /* of one term, per output */
+    double *row;   /* kernel values with all examples */
+} worker;
+
 typedef struct job {
-    const esp_scorer *scorer;
+    const esp_kernel *kernel;
     const espi_bound *bound;
+    size_t examples, outputs;
+    const double *coefficient;
     term *term;
     size_t terms, capacity;
-    espi_workspace **workspace; /* per worker */
-    double **row;               /* per worker: a row of kernel values */
+    worker *worker;
     double *scores;
 } job;
 
@@ -76,7 +83,7 @@ esp_status esp_scorer_add(esp_scorer *s, size_t example, double coefficient, esp
 /* Takes the sum apart into weighted terms. */
 static esp_status find_terms(job *j, esp_error *err)
 {
-    const esp_kernel *kernel = j->scorer->kernel;
+    const esp_kernel *kernel = j->kernel;
     term *todo = NULL;
     size_t waiting = 0, capacity = 0;
     bool ok = espi_reserve(&todo, &capacity, 1, sizeof *todo);
@@ -102,7 +109,7 @@ static esp_status find_terms(job *j, esp_error *err)
 
 static esp_status fold_term(const job *j, term *t, esp_error *err)
 {
-    const esp_kernel *kernel = j->scorer->kernel;
+    const esp_kernel *kernel = j->kernel;
     const espi_op *op = &kernel->op[t->op];
     t->norm = op->kind == ESPI_NORM;
     const espi_op *leaf = t->norm ? &kernel->op[op->left] : op;
@@ -110,79 +117,105 @@ static esp_status fold_term(const job *j, term *t, esp_error *err)
     t->leaf = leaf->left;
     const espi_part *part = j->bound->part[t->leaf];
     if (part->class->fold == NULL) return ESP_OK;
-    const size_t n = j->scorer->examples->rows;
-    double *coefficient = espi_alloc(n, sizeof *coefficient);
+    const size_t n = j->examples, outputs = j->outputs;
+    double *coefficient = espi_alloc(n, outputs * sizeof *coefficient);
     if (coefficient == NULL) return espi_no_memory(err);
     bool plain = true; /* norms that take wide numbers stay with the rows */
-    for (size_t i = 0; i < n; i++) {
-        const double norm = t->norm ? j->bound->norm[t->op].scale[ESPI_COLS][i] : 1.0;
-        coefficient[i] = j->scorer->coefficient[i] * t->weight * norm;
+    for (size_t i = 0; i < n * outputs; i++) {
+        const double norm = t->norm ? j->bound->norm[t->op].scale[ESPI_COLS][i / outputs] : 1.0;
+        coefficient[i] = j->coefficient[i] * t->weight * norm;
         plain = plain && isfinite(coefficient[i]);
     }
-    const esp_status status = plain ? part->class->fold(part, coefficient, &t->folded, err) : ESP_OK;
+    const esp_status status = plain ? part->class->fold(part, coefficient, outputs, &t->folded, err) : ESP_OK;
     espi_free(coefficient);
     return status;
 }
 
-/* The value of a term by its row: also the way out where folded numbers overflow. */
-static esp_status score_by_row(const job *j, const term *t, size_t i, int worker, double *score, esp_error *err)
+/* The values of a term by its row: also the way out where folded numbers overflow. */
+static esp_status score_by_row(const job *j, const term *t, size_t i, worker *w, esp_error *err)
 {
-    const size_t n = j->scorer->examples->rows;
-    if (j->row[worker] == NULL) j->row[worker] = espi_alloc(n, sizeof **j->row);
-    if (j->row[worker] == NULL) return espi_no_memory(err);
-    const esp_status status = espi_bound_row(j->workspace[worker], t->op, i, 0, n, j->row[worker], err);
-    *score = 0.0;
-    for (size_t k = 0; status == ESP_OK && k < n; k++)
-        *score += t->weight * j->scorer->coefficient[k] * j->row[worker][k];
+    if (w->row == NULL) w->row = espi_alloc(j->examples, sizeof *w->row);
+    if (w->row == NULL) return espi_no_memory(err);
+    const esp_status status = espi_bound_row(w->workspace, t->op, i, 0, j->examples, w->row, err);
+    for (size_t k = 0; k < j->outputs; k++) w->score[k] = 0.0;
+    for (size_t n = 0; status == ESP_OK && n < j->examples; n++)
+        for (size_t k = 0; k < j->outputs; k++)
+            w->score[k] += t->weight * j->coefficient[n * j->outputs + k] * w->row[n];
     return status;
 }
 
-static esp_status score_example(void *context, size_t i, int worker, esp_error *err)
+static bool all_finite(const double *value, size_t count)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) finite = finite && isfinite(value[i]);
+    return finite;
+}
+
+static esp_status score_term(const job *j, const term *t, size_t i, worker *w, esp_error *err)
+{
+    if (t->folded == NULL) return score_by_row(j, t, i, w, err);
+    const espi_part *part = j->bound->part[t->leaf];
+    const esp_status status = part->class->score(part, t->folded, w->workspace->part[t->leaf], i, w->score, err);
+    if (status != ESP_OK) return status;
+    for (size_t k = 0; t->norm && k < j->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
+    return all_finite(w->score, j->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
+}
+
+static esp_status start_worker(const job *j, worker *w, esp_error *err)
+{
+    if (w->workspace != NULL) return ESP_OK;
+    w->score = espi_alloc(j->outputs, sizeof *w->score);
+    return w->score == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, &w->workspace, err);
+}
+
+static esp_status score_example(void *context, size_t i, int number, esp_error *err)
 {
     const job *j = context;
-    esp_status status = ESP_OK;
-    if (j->workspace[worker] == NULL) status = espi_workspace_new(j->bound, &j->workspace[worker], err);
-    double sum = 0.0;
-    for (size_t k = 0; status == ESP_OK && k < j->terms; k++) {
-        const term *t = &j->term[k];
-        double score = (double)NAN;
-        if (t->folded != NULL) {
-            const espi_part *part = j->bound->part[t->leaf];
-            status = part->class->score(part, t->folded, j->workspace[worker]->part[t->leaf], i, &score, err);
-            if (t->norm) score *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
-        }
-        if (status == ESP_OK && !isfinite(score)) status = score_by_row(j, t, i, worker, &score, err);
-        sum += score;
+    worker *w = &j->worker[number];
+    double *out = j->scores + i * j->outputs;
+    esp_status status = start_worker(j, w, err);
+    for (size_t k = 0; k < j->outputs; k++) out[k] = 0.0;
+    for (size_t t = 0; status == ESP_OK && t < j->terms; t++) {
+        status = score_term(j, &j->term[t], i, w, err);
+        for (size_t k = 0; status == ESP_OK && k < j->outputs; k++) out[k] += w->score[k];
     }
-    if (status == ESP_OK && !isfinite(sum))
+    if (status == ESP_OK && !all_finite(out, j->outputs))
         return espi_fail(err, ESP_ERR_RANGE, "the score of example %zu is too large for a number", i + 1);
-    j->scores[i] = sum;
+    return status;
+}
+
+esp_status espi_score(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient, size_t outputs,
+                      const esp_dataset *data, const esp_run *run, double *scores, esp_error *err)
+{
+    espi_bound *bound = NULL;
+    job j = {.kernel = kernel,
+             .examples = examples->rows,
+             .outputs = outputs,
+             .coefficient = coefficient,
+             .scores = scores};
+    const int workers = espi_worker_count(run, data->rows);
+    esp_status status = espi_bind(kernel, data, examples, run, &bound, err);
+    j.bound = bound;
+    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
+    if (status == ESP_OK && j.worker == NULL) status = espi_no_memory(err);
+    if (status == ESP_OK) status = find_terms(&j, err);
+    for (size_t k = 0; status == ESP_OK && k < j.terms; k++) status = fold_term(&j, &j.term[k], err);
+    if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
+    for (size_t k = 0; k < j.terms; k++)
+        if (j.term[k].folded != NULL) bound->part[j.term[k].leaf]->class->folded_free(j.term[k].folded);
+    for (int i = 0; j.worker != NULL && i < workers; i++) {
+        espi_workspace_free(j.worker[i].workspace);
+        espi_free(j.worker[i].score);
+        espi_free(j.worker[i].row);
+    }
+    espi_free(j.worker);
+    espi_free(j.term);
+    espi_bound_free(bound);
     return status;
 }
 
 esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                             esp_error *err)
 {
-    espi_bound *bound = NULL;
-    job j = {.scorer = scorer, .scores = scores};
-    const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind(scorer->kernel, data, scorer->examples, run, &bound, err);
-    j.bound = bound;
-    j.workspace = espi_alloc_zero((size_t)workers, sizeof *j.workspace);
-    j.row = espi_alloc_zero((size_t)workers, sizeof *j.row);
-    if (status == ESP_OK && (j.workspace == NULL || j.row == NULL)) status = espi_no_memory(err);
-    if (status == ESP_OK) status = find_terms(&j, err);
-    for (size_t k = 0; status == ESP_OK && k < j.terms; k++) status = fold_term(&j, &j.term[k], err);
-    if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
-    for (size_t k = 0; k < j.terms; k++)
-        if (j.term[k].folded != NULL) bound->part[j.term[k].leaf]->class->folded_free(j.term[k].folded);
-    for (int i = 0; i < workers; i++) {
-        if (j.workspace != NULL) espi_workspace_free(j.workspace[i]);
-        if (j.row != NULL) espi_free(j.row[i]);
-    }
-    espi_free(j.workspace);
-    espi_free(j.row);
-    espi_free(j.term);
-    espi_bound_free(bound);
-    return status;
+    return espi_score(scorer->kernel, scorer->examples, scorer->coefficient, 1, data, run, scores, err);
 }

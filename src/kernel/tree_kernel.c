@@ -252,7 +252,7 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
 /* ---------------------------------------------------------------- scorer */
 
 typedef struct folded { /* f per vertex of the DAG, and a weight per leaf */
-    size_t groups;
+    size_t groups, outputs;
     double **f;
     double *word;
 } folded;
@@ -271,18 +271,19 @@ static bool fold_groups(const espi_dag *dag, const double *coefficient, folded *
 {
     for (size_t g = 0; g < dag->groups; g++) {
         const espi_group *group = &dag->group[g];
-        s->f[g] = espi_alloc_zero(group->vertices, sizeof **s->f);
+        s->f[g] = espi_alloc_zero(group->vertices, s->outputs * sizeof **s->f);
         if (s->f[g] == NULL) return false;
-        for (size_t k = 0; k < group->occurrences; k++) {
-            const espi_occurrence at = group->at[k];
-            if (group->inner == 0) s->f[g][0] += coefficient[at.tree] * at.item;
-            else s->f[g][at.item] += coefficient[at.tree];
+        for (size_t i = 0; i < group->occurrences; i++) {
+            const espi_occurrence at = group->at[i];
+            const double times = group->inner == 0 ? at.item : 1.0;
+            double *f = s->f[g] + (group->inner == 0 ? 0 : at.item * s->outputs);
+            for (size_t k = 0; k < s->outputs; k++) f[k] += times * coefficient[at.tree * s->outputs + k];
         }
     }
     return true;
 }
 
-static esp_status fold(const espi_part *part, const double *coefficient, void **out, esp_error *err)
+static esp_status fold(const espi_part *part, const double *coefficient, size_t outputs, void **out, esp_error *err)
 {
     const tree_part *t = view(part);
     *out = NULL;
@@ -290,13 +291,14 @@ static esp_status fold(const espi_part *part, const double *coefficient, void **
     folded *s = espi_alloc_zero(1, sizeof *s);
     if (s == NULL) return espi_no_memory(err);
     s->groups = t->dag.groups;
+    s->outputs = outputs;
     s->f = espi_alloc_zero(s->groups, sizeof *s->f);
-    s->word = espi_alloc_zero(t->words.count, sizeof *s->word);
+    s->word = espi_alloc_zero(t->words.count, outputs * sizeof *s->word);
     if (s->f == NULL || s->word == NULL || !fold_groups(&t->dag, coefficient, s)) {
         folded_free(s);
         return espi_no_memory(err);
     }
-    if (t->bow > 0.0) espi_lists_fold(&t->word_lists, coefficient, s->word);
+    if (t->bow > 0.0) espi_lists_fold(&t->word_lists, coefficient, outputs, s->word);
     *out = s;
     return ESP_OK;
 }
@@ -306,8 +308,8 @@ static esp_status score(const espi_part *part, const void *pointer, void *work, 
     const tree_part *t = view(part);
     const folded *s = pointer;
     const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
-    if (!espi_match_score(((workspace *)work)->matcher, &plan, s->f, out)) return espi_no_memory(err);
-    if (t->bow > 0.0) *out += t->bow * espi_bag_dot(words_of(t, ESPI_ROWS), i, s->word);
+    if (!espi_match_score(((workspace *)work)->matcher, &plan, s->f, s->outputs, out)) return espi_no_memory(err);
+    if (t->bow > 0.0) espi_bag_score(words_of(t, ESPI_ROWS), i, s->word, s->outputs, t->bow, out);
     return ESP_OK;
 }
 

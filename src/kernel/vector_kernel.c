@@ -157,21 +157,31 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
     return ESP_OK;
 }
 
-static esp_status fold(const espi_part *part, const double *coefficient, void **folded, esp_error *err)
+typedef struct folded {
+    size_t outputs;
+    double weight[];
+} folded;
+
+static esp_status fold(const espi_part *part, const double *coefficient, size_t outputs, void **out, esp_error *err)
 {
     const vector_part *v = view(part);
-    double *weight = espi_alloc(v->names.count, sizeof *weight);
-    *folded = weight;
-    if (weight == NULL) return espi_no_memory(err);
-    espi_lists_fold(&v->lists, coefficient, weight);
+    folded *s = NULL;
+    if (outputs == 0 || v->names.count < SIZE_MAX / sizeof *s->weight / 2 / outputs)
+        s = espi_alloc(1, sizeof *s + v->names.count * outputs * sizeof *s->weight);
+    *out = s;
+    if (s == NULL) return espi_no_memory(err);
+    s->outputs = outputs;
+    espi_lists_fold(&v->lists, coefficient, outputs, s->weight);
     return ESP_OK;
 }
 
-static esp_status score(const espi_part *part, const void *folded, void *workspace, size_t i, double *out,
+static esp_status score(const espi_part *part, const void *pointer, void *workspace, size_t i, double *out,
                         esp_error *err)
 {
     (void)workspace, (void)err;
-    *out = espi_bag_dot(bag_of(view(part), ESPI_ROWS), i, folded);
+    const folded *s = pointer;
+    for (size_t k = 0; k < s->outputs; k++) out[k] = 0.0;
+    espi_bag_score(bag_of(view(part), ESPI_ROWS), i, s->weight, s->outputs, 1.0, out);
     return ESP_OK;
 }
 

@@ -1,0 +1,96 @@
+/* Predictions as lines, and metrics as a table or as JSON: what predict and cv share. */
+#include "cli.h"
+
+#include <string.h>
+
+int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns)
+{
+    if (!columns.all && !columns.probability) return CLI_OK;
+    if (!esp_predictions_are_classes(predictions))
+        return cli_usage("--%s is for classes, but %s predicts a number", columns.all ? "all-scores" : "probability",
+                         learner);
+    if (columns.probability && esp_predictions_count(predictions) > 0 &&
+        esp_predictions_probability(predictions, 0, 0) < 0)
+        return cli_usage("the model has no probabilities; train it with 'espalier train --probability'");
+    return CLI_OK;
+}
+
+static double probability_of_label(const esp_predictions *p, size_t example)
+{
+    const char *label = esp_predictions_label(p, example);
+    for (size_t c = 0; c < esp_predictions_classes(p); c++)
+        if (strcmp(esp_predictions_class(p, c), label) == 0) return esp_predictions_probability(p, example, c);
+    return -1;
+}
+
+static void write_line(FILE *file, const esp_predictions *p, size_t example, cli_columns columns)
+{
+    const char *label = esp_predictions_label(p, example);
+    if (label == NULL) {
+        fprintf(file, "%.17g\n", esp_predictions_score(p, example));
+        return;
+    }
+    cli_field(file, label);
+    if (!columns.all) {
+        fprintf(file, "\t%.17g\n",
+                columns.probability ? probability_of_label(p, example) : esp_predictions_score(p, example));
+        return;
+    }
+    const size_t count = columns.probability ? esp_predictions_classes(p) : esp_predictions_columns(p);
+    for (size_t c = 0; c < count; c++)
+        fprintf(file, "\t%.17g",
+                columns.probability ? esp_predictions_probability(p, example, c)
+                                    : esp_predictions_column(p, example, c));
+    putc('\n', file);
+}
+
+int cli_write_predictions(const esp_predictions *predictions, const char *path, cli_columns columns)
+{
+    cli_output output;
+    const int code = cli_output_open(&output, path);
+    if (code != CLI_OK) return code;
+    for (size_t i = 0; i < esp_predictions_count(predictions); i++) write_line(output.file, predictions, i, columns);
+    return cli_output_close(&output, CLI_OK);
+}
+
+void cli_tell_metrics(const cli_settings *settings, const esp_metrics *metrics)
+{
+    if (settings->quiet) return;
+    char *text = NULL;
+    esp_error error;
+    const esp_status status = esp_metrics_text(metrics, &text, &error);
+    if (status != ESP_OK) {
+        cli_error(status, &error);
+        return;
+    }
+    const size_t size = strlen(text);
+    fflush(stdout); /* on a terminal the table comes behind the results */
+    fprintf(stderr, "%s%s", text, size > 0 && text[size - 1] != '\n' ? "\n" : "");
+    esp_text_free(text);
+}
+
+int cli_write_metrics(const esp_metrics *metrics, const char *path)
+{
+    char *text = NULL;
+    esp_error error;
+    const esp_status status = esp_metrics_json(metrics, &text, &error);
+    if (status != ESP_OK) return cli_error(status, &error);
+    cli_output output;
+    int code = cli_output_open(&output, path);
+    if (code == CLI_OK) {
+        const size_t size = strlen(text);
+        fprintf(output.file, "%s%s", text, size > 0 && text[size - 1] != '\n' ? "\n" : "");
+        code = cli_output_close(&output, CLI_OK);
+    }
+    esp_text_free(text);
+    return code;
+}
+
+int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path)
+{
+    if (first_path != NULL && second_path != NULL && strcmp(first_path, second_path) == 0)
+        return cli_usage("%s and %s would both be written to %s", first, second,
+                         strcmp(first_path, "-") == 0 ? "standard output" : first_path);
+    const int code = cli_check_output(first_path);
+    return code == CLI_OK ? cli_check_output(second_path) : code;
+}

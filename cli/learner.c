@@ -1,0 +1,223 @@
+/* What the commands that learn share: the settings of learners as options, from the library's tables, and training. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *cli_learner_names[CLI_LEARNERS + 1];
+
+static struct {
+    char title[64];
+    cli_option option[CLI_LEARNER_OPTIONS + 1];
+    char help[CLI_LEARNER_OPTIONS][320];
+} tables[CLI_LEARNERS];
+static size_t learners;
+static const char *setting_names[CLI_SETTINGS];
+static size_t setting_count;
+
+/* The settings with a name of the common options are filled in from there. */
+static bool is_common(const char *name)
+{
+    for (const cli_option *o = cli_common_options; o->name != NULL; o++)
+        if (strcmp(o->name, name) == 0) return true;
+    return false;
+}
+
+size_t cli_setting_place(const char *name)
+{
+    for (size_t i = 0; i < setting_count; i++)
+        if (strcmp(setting_names[i], name) == 0) return i;
+    return CLI_SETTINGS;
+}
+
+static bool add_option(cli_option *option, char *help, size_t help_size, const esp_parameter_info *info)
+{
+    size_t place = cli_setting_place(info->name);
+    if (place == CLI_SETTINGS) {
+        if (setting_count == CLI_SETTINGS) return false;
+        place = setting_count++;
+        setting_names[place] = info->name;
+    }
+    const bool flag = strcmp(info->range, "a flag") == 0;
+    const bool number = strncmp(info->range, "a number", 8) == 0 || strncmp(info->range, "a whole number", 14) == 0;
+    snprintf(help, help_size, "%s%s%s%s%s%s", info->help, flag ? "" : "; ", flag ? "" : info->range,
+             !flag && info->fallback[0] != '\0' ? " (default " : "", flag ? "" : info->fallback,
+             !flag && info->fallback[0] != '\0' ? ")" : "");
+    *option = (cli_option){.name = info->name,
+                           .letter = info->name[1] == '\0' ? info->name[0] : '\0',
+                           .kind = flag ? CLI_FLAG : CLI_TEXT,
+                           .offset = flag ? offsetof(cli_learning, flag) + place * sizeof(bool)
+                                          : offsetof(cli_learning, value) + place * sizeof(const char *),
+                           .argument = flag     ? NULL
+                                       : number ? "N"
+                                                : "VALUE",
+                           .help = help};
+    return true;
+}
+
+int cli_learners_begin(void)
+{
+    const char *name, *help;
+    bool room = true;
+    for (; (name = esp_learner_name(learners, &help)) != NULL && room; learners++) {
+        if ((room = learners < CLI_LEARNERS) == false) break;
+        cli_learner_names[learners] = name;
+        snprintf(tables[learners].title, sizeof tables[learners].title, "Settings with -l %s", name);
+        const esp_parameter_info *info;
+        size_t count = 0;
+        for (size_t i = 0; room && (info = esp_learner_setting(learners, i)) != NULL; i++) {
+            if (is_common(info->name)) continue;
+            room =
+                count < CLI_LEARNER_OPTIONS && add_option(&tables[learners].option[count], tables[learners].help[count],
+                                                          sizeof tables[learners].help[count], info);
+            count++;
+        }
+    }
+    return room ? CLI_OK : cli_fail("the library has more learners or settings than this tool has room for");
+}
+
+const cli_option *cli_learner_options(size_t learner) { return learner < learners ? tables[learner].option : NULL; }
+
+const char *cli_learner_title(size_t learner) { return tables[learner].title; }
+
+bool cli_learner_has(size_t learner, const char *setting)
+{
+    const esp_parameter_info *info;
+    for (size_t i = 0; (info = esp_learner_setting(learner, i)) != NULL; i++)
+        if (strcmp(info->name, setting) == 0) return true;
+    return false;
+}
+
+const char *cli_learner_of(const cli_learning *settings) { return cli_learner_names[settings->learner - 1]; }
+
+static int foreign_setting(const cli_learning *s, const char *name)
+{
+    char list[200] = "";
+    for (size_t l = 0; l < learners; l++) {
+        const size_t used = strlen(list);
+        if (!cli_learner_has(l, name)) continue;
+        snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : " and ", cli_learner_names[l]);
+    }
+    return cli_usage("%s%s is a setting of %s, not of %s", name[1] == '\0' ? "-" : "--", name, list, cli_learner_of(s));
+}
+
+static int gather_settings(const cli_learning *s, cli_lesson *lesson)
+{
+    const size_t learner = (size_t)s->learner - 1;
+    for (size_t i = 0; i < setting_count; i++) {
+        if (s->value[i] == NULL && !s->flag[i]) continue;
+        if (!cli_learner_has(learner, setting_names[i])) return foreign_setting(s, setting_names[i]);
+        lesson->setting[lesson->settings++] =
+            (esp_setting){.name = setting_names[i], .value = s->flag[i] ? "1" : s->value[i]};
+    }
+    snprintf(lesson->seed, sizeof lesson->seed, "%llu", (unsigned long long)s->common.seed);
+    lesson->setting[lesson->settings++] = (esp_setting){.name = "seed", .value = lesson->seed};
+    return CLI_OK;
+}
+
+int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson)
+{
+    lesson->from = settings;
+    lesson->learner = cli_learner_of(settings);
+    const int code = cli_kernel(settings->kernel, &lesson->kernel);
+    return code == CLI_OK ? gather_settings(settings, lesson) : code;
+}
+
+/* Names the columns, since one of them may be the target that was meant. */
+static int target_missing(const esp_dataset *data, const char *path)
+{
+    char list[300] = "";
+    for (size_t c = 0; c < esp_dataset_columns(data); c++) {
+        const size_t used = strlen(list);
+        const char *name = esp_dataset_column_name(data, c);
+        if (used + strlen(name) + 8 > sizeof list) {
+            strcat(list, ", ...");
+            break;
+        }
+        snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : ", ", name);
+    }
+    return cli_fail("%s: the examples have no target to learn from; --target FIELD names the field that holds it "
+                    "(there are: %s)",
+                    strcmp(path, "-") == 0 ? "standard input" : path, list);
+}
+
+int cli_lesson_read(cli_lesson *lesson)
+{
+    const cli_settings *s = &lesson->from->common;
+    const int code = cli_read(s, s->operand[0], &lesson->data);
+    if (code != CLI_OK || esp_dataset_target_name(lesson->data) != NULL) return code;
+    return target_missing(lesson->data, s->operand[0]);
+}
+
+void cli_lesson_end(cli_lesson *lesson)
+{
+    esp_dataset_free(lesson->data);
+    esp_kernel_free(lesson->kernel);
+}
+
+esp_run cli_learn_run(const cli_settings *settings)
+{
+    esp_run run = cli_run(settings);
+    if (settings->memory == 0) run.memory /= 2;
+    return run;
+}
+
+/* The value of a key in "key<TAB>value" lines; empty if there is none. */
+static const char *find_value(const char *lines, const char *key, char value[64])
+{
+    const size_t size = strlen(key);
+    value[0] = '\0';
+    for (const char *line = lines; *line != '\0';) {
+        const size_t length = strcspn(line, "\n");
+        if (length > size && strncmp(line, key, size) == 0 && line[size] == '\t')
+            snprintf(value, 64, "%.*s", (int)(length - size - 1), line + size + 1);
+        line += length + (line[length] == '\n');
+    }
+    return value;
+}
+
+/* "svm: 6 classes; 3021 of 5452 examples are support vectors", and how training ended if it did not converge. */
+static int tell_model(const cli_settings *s, const esp_model *model, size_t examples, const char *path)
+{
+    esp_error error;
+    char *lines = NULL, support[64], end[64], classes[48] = "";
+    const esp_status status = esp_model_summary(model, &lines, &error);
+    if (status != ESP_OK) return cli_error(status, &error);
+    find_value(lines, "support examples", support);
+    find_value(lines, "end", end);
+    if (esp_model_classes(model) > 0) snprintf(classes, sizeof classes, "%zu classes; ", esp_model_classes(model));
+    cli_note(s, "%s: %s%s of %zu examples are support vectors; written to %s", esp_model_learner(model), classes,
+             support, examples, strcmp(path, "-") == 0 ? "standard output" : path);
+    if (strcmp(end, "interrupted") == 0) {
+        cli_note(s, "interrupted: the model is what was learned so far");
+    } else if (strcmp(end, "converged") != 0) {
+        const char *limit = strstr(lines, "max-iterations=");
+        cli_note(s, "stopped at the limit of %.0f iterations before it converged; a larger --max-iterations may help",
+                 limit != NULL ? strtod(strchr(limit, '=') + 1, NULL) : 0.0);
+    }
+    esp_text_free(lines);
+    return CLI_OK;
+}
+
+int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path)
+{
+    const cli_settings *s = &lesson->from->common;
+    esp_model *model = NULL;
+    esp_error error;
+    const esp_run run = cli_learn_run(s);
+    double began = cli_seconds();
+    esp_status status =
+        esp_train(lesson->learner, kernel, lesson->data, lesson->setting, lesson->settings, &run, &model, &error);
+    cli_run_end();
+    if (status != ESP_OK) return cli_error(status, &error);
+    cli_detail(s, "kernel %s", esp_kernel_text(kernel));
+    cli_detail(s, "trained in %.3f s", cli_seconds() - began);
+    began = cli_seconds();
+    status = esp_model_write(model, path, &error);
+    int code = CLI_OK;
+    if (status != ESP_OK) code = cli_error(status, &error);
+    else cli_detail(s, "written in %.3f s", cli_seconds() - began);
+    if (code == CLI_OK) code = tell_model(s, model, esp_dataset_count(lesson->data), path);
+    esp_model_free(model);
+    return code;
+}

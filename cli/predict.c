@@ -1,0 +1,125 @@
+/* espalier predict: what a model says about examples, and how good that is where their targets are known. */
+#include "cli.h"
+
+#include <string.h>
+
+typedef struct predict_settings {
+    cli_settings common;
+    const char *output, *metrics;
+    cli_columns columns;
+} predict_settings;
+
+/* clang-format off */
+static const cli_option options[] = {
+    {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(predict_settings, output),
+     .argument = "FILE", .help = "where to write (default: standard output)"},
+    {.name = "all-scores", .kind = CLI_FLAG, .offset = offsetof(predict_settings, columns.all),
+     .help = "the scores of all classes, in the order of 'espalier info MODEL'"},
+    {.name = "probability", .kind = CLI_FLAG, .offset = offsetof(predict_settings, columns.probability),
+     .help = "probabilities instead of scores, if the model was trained with --probability"},
+    {.name = "metrics", .kind = CLI_TEXT, .offset = offsetof(predict_settings, metrics), .argument = "FILE",
+     .help = "write how good the predictions are as JSON"},
+    {.name = NULL}};
+/* clang-format on */
+
+typedef struct predict_job {
+    const predict_settings *settings;
+    esp_model *model;
+    esp_dataset *data;
+    esp_predictions *predictions;
+    esp_metrics *metrics; /* NULL where targets are not known */
+} predict_job;
+
+static int check_settings(const predict_settings *s)
+{
+    if (strcmp(s->common.operand[0], "-") == 0 && strcmp(s->common.operand[1], "-") == 0)
+        return cli_usage("standard input can be read only once");
+    return cli_check_places("the predictions", s->output != NULL ? s->output : "-", "--metrics", s->metrics);
+}
+
+static int read_model(predict_job *job)
+{
+    const cli_settings *s = &job->settings->common;
+    const double began = cli_seconds();
+    esp_error error;
+    const esp_status status = esp_model_read(s->operand[0], &job->model, &error);
+    if (status != ESP_OK) return cli_error(status, &error);
+    cli_detail(s, "%s: model read in %.3f s", s->operand[0], cli_seconds() - began);
+    return CLI_OK;
+}
+
+static int predict(predict_job *job)
+{
+    const predict_settings *s = job->settings;
+    const esp_run run = cli_run(&s->common);
+    const double began = cli_seconds();
+    esp_error error;
+    const esp_status status = esp_predict(job->model, job->data, &run, &job->predictions, &error);
+    cli_run_end();
+    if (status != ESP_OK) return cli_error(status, &error);
+    const double seconds = cli_seconds() - began, count = (double)esp_predictions_count(job->predictions);
+    cli_detail(&s->common, "%.0f predictions in %.3f s, %.0f per second", count, seconds,
+               seconds > 0 ? count / seconds : 0.0);
+    return cli_check_columns(job->predictions, esp_model_learner(job->model), s->columns);
+}
+
+/* Targets that cannot be compared with the predictions are an error only if metrics were asked for. */
+static int evaluate(predict_job *job)
+{
+    const predict_settings *s = job->settings;
+    if (esp_dataset_target_name(job->data) == NULL) {
+        if (s->metrics == NULL) return CLI_OK;
+        return cli_usage("--metrics needs targets to compare with, but %s has none; --target FIELD names their field",
+                         s->common.operand[1]);
+    }
+    esp_error error;
+    const esp_status status = esp_metrics_new(job->predictions, job->data, &job->metrics, &error);
+    if (status == ESP_OK) return CLI_OK;
+    if (s->metrics != NULL || status != ESP_ERR_PARAM) return cli_error(status, &error);
+    cli_note(&s->common, "no metrics: %s", error.message);
+    return CLI_OK;
+}
+
+static int work(predict_job *job)
+{
+    const predict_settings *s = job->settings;
+    int code = read_model(job);
+    if (code == CLI_OK) code = cli_read(&s->common, s->common.operand[1], &job->data);
+    if (code == CLI_OK) code = predict(job);
+    if (code == CLI_OK) code = evaluate(job);
+    if (code == CLI_OK) code = cli_write_predictions(job->predictions, s->output != NULL ? s->output : "-", s->columns);
+    if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(job->metrics, s->metrics);
+    if (code == CLI_OK && job->metrics != NULL) cli_tell_metrics(&s->common, job->metrics);
+    return code;
+}
+
+static int run_predict(const cli_settings *settings)
+{
+    predict_job job = {.settings = (const predict_settings *)settings};
+    int code = check_settings(job.settings);
+    if (code == CLI_OK) code = work(&job);
+    esp_metrics_free(job.metrics);
+    esp_predictions_free(job.predictions);
+    esp_dataset_free(job.data);
+    esp_model_free(job.model);
+    return code;
+}
+
+const cli_command cli_predict = {
+    .name = "predict",
+    .usage = "MODEL DATA",
+    .summary = "what a model says about examples, and how good that is",
+    .text = "Prints a line for each example of DATA. Classes: the label, a TAB, and its score; with two classes the "
+            "score is that of the second one, so negative where the first is predicted. Numbers: the value.\n"
+            "With --all-scores, the label is followed by the scores of all classes, in the order in which 'espalier "
+            "info MODEL' lists them (two classes have one score). With --probability, probabilities take the place "
+            "of scores.\n"
+            "Where the examples have targets, a table of metrics goes to standard error.",
+    .examples = "espalier predict questions.model new.jsonl > labels.txt\n"
+                "espalier predict questions.model test.jsonl -o labels.txt --metrics metrics.json",
+    .options = options,
+    .reads = true,
+    .least = 2,
+    .most = 2,
+    .settings_size = sizeof(predict_settings),
+    .run = run_predict};

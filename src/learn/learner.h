@@ -1,0 +1,84 @@
+/* Learners: their settings, and fits on rows of a Gram matrix, from which training, cross-validation and grid search
+ * are made. */
+#ifndef ESPI_LEARNER_H
+#define ESPI_LEARNER_H
+
+#include "learn/rows.h"
+#include "learn/smo.h"
+
+typedef enum espi_learner_kind { ESPI_SVM, ESPI_SVR } espi_learner_kind;
+
+typedef struct espi_settings { /* of all learners; what one does not have stays at its default */
+    espi_learner_kind learner;
+    double cost, positive_weight, epsilon, tolerance;
+    size_t max_iterations;
+    bool one_vs_one, probability, no_shrinking, keep_partial, balanced;
+    char *class_weight; /* "label=w,label=w", NULL: none */
+    uint64_t seed;
+} espi_settings;
+
+/* Checks names and values against the learner's table. espi_settings_free releases what it holds. */
+esp_status espi_settings_parse(espi_settings *settings, const char *learner, const esp_setting *given, size_t count,
+                               esp_error *err);
+/* Changes one setting; ESP_ERR_PARAM if the learner has none of this name (then *unknown is set) or refuses the value. */
+esp_status espi_settings_set(espi_settings *settings, const char *name, const char *value, bool *unknown,
+                             esp_error *err);
+void espi_settings_free(espi_settings *settings);
+const char *espi_learner_text(espi_learner_kind learner);
+/* "C=10 multiclass=ovr ...", for a model; NULL if memory is out. */
+char *espi_settings_text(const espi_settings *settings);
+
+/* What is to be learned: the targets of all examples of a dataset. */
+typedef struct espi_targets {
+    size_t count;
+    size_t classes;       /* 0: a regression */
+    const char **name;    /* classes in order: numbers by value, others by bytes; belong to the dataset */
+    uint32_t *class_of;   /* per example */
+    double *value;        /* per example, for a regression */
+} espi_targets;
+
+/* ESP_ERR_PARAM if there is no target, one class only, or no number where one is needed. */
+esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, espi_learner_kind learner, esp_error *err);
+void espi_targets_free(espi_targets *targets);
+
+/* The decision functions learned on some examples. */
+typedef struct espi_fit {
+    size_t examples, outputs;
+    double *coefficient; /* example i, output k: coefficient[i * outputs + k] */
+    double *bias;        /* per output */
+    double *alpha;       /* solver variables of all problems, for warm starts */
+    size_t *alpha_start; /* per problem and the end */
+    size_t problems;
+    size_t iterations;   /* of all problems */
+    bool converged;      /* all of them */
+    bool cancelled;      /* some are unfinished: kept because of keep_partial */
+} espi_fit;
+
+size_t espi_output_count(const espi_settings *settings, size_t classes);
+/* Fits on the examples example[0 .. count) of the targets, whose rows are `rows` in the same order. `warm`: a fit of the
+ * same examples whose cost was `warm_cost`, or NULL. */
+esp_status espi_fit_make(espi_fit *fit, const espi_settings *settings, const espi_targets *targets,
+                         const uint32_t *example, espi_rows *rows, const espi_fit *warm, double warm_cost,
+                         const esp_run *run, esp_error *err);
+void espi_fit_free(espi_fit *fit);
+
+/* Scores of the examples test[0 .. count) of `all` under a fit on the examples train[..]: scores[t * outputs + k]. */
+esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
+                          size_t count, double *scores, esp_error *err);
+
+/* From the scores of one example to the class, its score per class column, and probabilities. */
+size_t espi_decide(const double *score, size_t classes, bool one_vs_one, double *per_class);
+
+/* Folds: fold[i] of each example, classes spread evenly, drawn from the seed. */
+esp_status espi_folds_make(const espi_targets *targets, size_t folds, uint64_t seed, uint32_t *fold, esp_error *err);
+
+/* Scores of every example by fits that have not seen it. */
+esp_status espi_out_of_fold(const espi_settings *settings, const espi_targets *targets, espi_rows *all,
+                            const uint32_t *fold, size_t folds, const esp_run *run, double *scores, esp_error *err);
+
+/* Sigmoids P = 1 / (1 + exp(A f + B)) fitted to scores (Platt 1999; Lin, Lin, Weng 2007); B is 0 for two classes, so
+ * that the more probable class is the predicted one. platt[2k], platt[2k+1]. */
+esp_status espi_platt_fit(const double *scores, const espi_targets *targets, const espi_settings *settings,
+                          double *platt, esp_error *err);
+
+#endif

@@ -1,0 +1,263 @@
+/* How good predictions are. Precision, recall and F1 of a class that is never predicted, or never there, are 0. */
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "data/writer.h"
+#include "learn/predictions.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct esp_metrics {
+    size_t count;
+    size_t classes;      /* 0: a regression */
+    char **name;         /* classes of the predictions, then those that only the targets have */
+    double *confusion;   /* [actual * classes + predicted] */
+    double accuracy, macro_f1, micro_f1, macro_precision, macro_recall;
+    double rmse, mae, pearson;
+};
+
+void esp_metrics_free(esp_metrics *m)
+{
+    if (m == NULL) return;
+    for (size_t c = 0; m->name != NULL && c < m->classes; c++) espi_free(m->name[c]);
+    espi_free(m->name);
+    espi_free(m->confusion);
+    espi_free(m);
+}
+
+typedef struct per_class {
+    double precision, recall, f1, support, predicted;
+} per_class;
+
+static per_class judge_class(const esp_metrics *m, size_t c)
+{
+    per_class p = {0};
+    const double right = m->confusion[c * m->classes + c];
+    for (size_t k = 0; k < m->classes; k++) {
+        p.support += m->confusion[c * m->classes + k];
+        p.predicted += m->confusion[k * m->classes + c];
+    }
+    p.precision = p.predicted > 0.0 ? right / p.predicted : 0.0;
+    p.recall = p.support > 0.0 ? right / p.support : 0.0;
+    p.f1 = p.support + p.predicted > 0.0 ? 2.0 * right / (p.support + p.predicted) : 0.0;
+    return p;
+}
+
+static bool same_label(const char *a, const char *b)
+{
+    double x, y;
+    if (strcmp(a, b) == 0) return true;
+    return espi_number_parse(a, strlen(a), &x) && espi_number_parse(b, strlen(b), &y) && x == y;
+}
+
+/* Classes of the predictions, and labels of the data that are none of them. */
+static bool collect_names(esp_metrics *m, const esp_predictions *p, const esp_dataset *data, uint32_t *class_of_symbol)
+{
+    size_t capacity = 0;
+    for (size_t c = 0; c < p->classes; c++) {
+        if (!espi_reserve(&m->name, &capacity, m->classes + 1, sizeof *m->name)) return false;
+        m->name[m->classes] = espi_copy_text(p->class_name[c], strlen(p->class_name[c]));
+        if (m->name[m->classes++] == NULL) return false;
+    }
+    for (size_t i = 0; i < data->rows; i++) {
+        const uint32_t symbol = data->target[i];
+        const char *label = data->target_texts.symbol[symbol].text;
+        if (class_of_symbol[symbol] != UINT32_MAX) continue;
+        size_t c = 0;
+        while (c < m->classes && !same_label(m->name[c], label)) c++;
+        class_of_symbol[symbol] = (uint32_t)c;
+        if (c < m->classes) continue;
+        if (!espi_reserve(&m->name, &capacity, m->classes + 1, sizeof *m->name)) return false;
+        m->name[m->classes] = espi_copy_text(label, strlen(label));
+        if (m->name[m->classes++] == NULL) return false;
+    }
+    return true;
+}
+
+static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const esp_dataset *data, esp_error *err)
+{
+    uint32_t *class_of_symbol = espi_alloc(data->target_texts.count, sizeof *class_of_symbol);
+    if (class_of_symbol == NULL) return espi_no_memory(err);
+    memset(class_of_symbol, 0xFF, data->target_texts.count * sizeof *class_of_symbol);
+    bool ok = collect_names(m, p, data, class_of_symbol);
+    if (ok) m->confusion = espi_alloc_zero(m->classes, m->classes * sizeof *m->confusion);
+    ok = ok && m->confusion != NULL;
+    double right = 0.0, seen = 0.0;
+    for (size_t i = 0; ok && i < m->count; i++) {
+        const size_t actual = class_of_symbol[data->target[i]];
+        m->confusion[actual * m->classes + p->winner[i]]++;
+        right += actual == p->winner[i];
+    }
+    espi_free(class_of_symbol);
+    if (!ok) return espi_no_memory(err);
+    m->accuracy = m->micro_f1 = right / (double)m->count;
+    for (size_t c = 0; c < m->classes; c++) {
+        const per_class j = judge_class(m, c);
+        if (j.support + j.predicted == 0.0) continue; /* a class of the model that these data do not touch */
+        m->macro_f1 += j.f1;
+        m->macro_precision += j.precision;
+        m->macro_recall += j.recall;
+        seen++;
+    }
+    m->macro_f1 /= seen;
+    m->macro_precision /= seen;
+    m->macro_recall /= seen;
+    return ESP_OK;
+}
+
+static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const esp_dataset *data, esp_error *err)
+{
+    double x_mean = 0.0, y_mean = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+    double *y = espi_alloc(m->count, sizeof *y);
+    if (y == NULL) return espi_no_memory(err);
+    esp_status status = ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < m->count; i++) {
+        const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
+        char quoted[96];
+        if (!espi_number_parse(s->text, s->size, &y[i]))
+            status = espi_fail(err, ESP_ERR_PARAM, "the target of example %zu is %s; a regression is judged by numbers",
+                               i + 1, espi_quote(s->text, s->size, quoted));
+        x_mean += p->column[i] / (double)m->count;
+        y_mean += y[i] / (double)m->count;
+    }
+    for (size_t i = 0; status == ESP_OK && i < m->count; i++) {
+        const double dx = p->column[i] - x_mean, dy = y[i] - y_mean, error = p->column[i] - y[i];
+        m->rmse += error * error;
+        m->mae += fabs(error) / (double)m->count;
+        xx += dx * dx;
+        yy += dy * dy;
+        xy += dx * dy;
+    }
+    m->rmse = sqrt(m->rmse / (double)m->count);
+    m->pearson = xx > 0.0 && yy > 0.0 ? xy / sqrt(xx) / sqrt(yy) : 0.0;
+    espi_free(y);
+    return status;
+}
+
+esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
+                           esp_error *err)
+{
+    *out = NULL;
+    if (data->target_name == NULL) return espi_fail(err, ESP_ERR_PARAM, "the data have no target to judge by");
+    if (data->rows != predictions->count || data->rows == 0)
+        return espi_fail(err, ESP_ERR_PARAM, "%zu predictions cannot be judged by %zu examples", predictions->count,
+                         data->rows);
+    esp_metrics *m = espi_alloc_zero(1, sizeof *m);
+    if (m == NULL) return espi_no_memory(err);
+    m->count = data->rows;
+    const esp_status status = predictions->classes > 0 ? judge_classes(m, predictions, data, err)
+                                                       : judge_values(m, predictions, data, err);
+    if (status == ESP_OK) *out = m;
+    else esp_metrics_free(m);
+    return status;
+}
+
+double esp_metrics_value(const esp_metrics *m, const char *name)
+{
+    const struct {
+        const char *name;
+        bool classes;
+        double value;
+    } all[] = {{"accuracy", true, m->accuracy}, {"macro-f1", true, m->macro_f1}, {"micro-f1", true, m->micro_f1},
+               {"rmse", false, m->rmse},        {"mae", false, m->mae},          {"pearson", false, m->pearson}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].name, name) == 0 && all[i].classes == (m->classes > 0)) return all[i].value;
+    return -1.0;
+}
+
+/* ------------------------------------------------------------------- texts */
+
+__attribute__((format(printf, 2, 3))) static void add(espi_text *t, const char *format, ...)
+{
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    const int size = vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    espi_text_add(t, line, size < (int)sizeof line ? (size_t)size : sizeof line - 1);
+}
+
+enum { MOST_COLUMNS = 12 }; /* of a confusion matrix that is still readable */
+
+static void add_confusion(espi_text *t, const esp_metrics *m, int width)
+{
+    add(t, "\nconfusion (rows: actual, columns: predicted)\n%*s", width, "");
+    for (size_t c = 0; c < m->classes; c++) add(t, " %7.7s", m->name[c]);
+    espi_text_string(t, "\n");
+    for (size_t a = 0; a < m->classes; a++) {
+        add(t, "%-*.*s", width, width, m->name[a]);
+        for (size_t b = 0; b < m->classes; b++) add(t, " %7.0f", m->confusion[a * m->classes + b]);
+        espi_text_string(t, "\n");
+    }
+}
+
+esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
+{
+    espi_text t = {0};
+    int width = 5;
+    if (m->classes == 0) {
+        add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\nPearson  %8.4f\n", m->count, m->rmse, m->mae, m->pearson);
+    } else {
+        for (size_t c = 0; c < m->classes; c++)
+            if ((int)strlen(m->name[c]) > width) width = strlen(m->name[c]) < 30 ? (int)strlen(m->name[c]) : 30;
+        add(&t, "%-*s  precision   recall       F1  examples\n", width, "class");
+        for (size_t c = 0; c < m->classes; c++) {
+            const per_class j = judge_class(m, c);
+            add(&t, "%-*.*s  %9.4f %8.4f %8.4f %9.0f\n", width, width, m->name[c], j.precision, j.recall, j.f1, j.support);
+        }
+        add(&t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1, m->count);
+        add(&t, "%-*s  %9.4f %8.4f %8.4f\n", width, "micro", m->micro_f1, m->micro_f1, m->micro_f1);
+        add(&t, "accuracy %.4f\n", m->accuracy);
+        if (m->classes <= MOST_COLUMNS) add_confusion(&t, m, width);
+    }
+    *out = espi_text_take(&t);
+    return *out != NULL ? ESP_OK : espi_no_memory(err);
+}
+
+static void add_member(espi_text *t, const char *name, double value)
+{
+    espi_text_string(t, name);
+    espi_text_number(t, value);
+}
+
+esp_status esp_metrics_json(const esp_metrics *m, char **out, esp_error *err)
+{
+    espi_text t = {0};
+    add_member(&t, "{\"examples\": ", (double)m->count);
+    if (m->classes == 0) {
+        add_member(&t, ", \"rmse\": ", m->rmse);
+        add_member(&t, ", \"mae\": ", m->mae);
+        add_member(&t, ", \"pearson\": ", m->pearson);
+    } else {
+        add_member(&t, ", \"accuracy\": ", m->accuracy);
+        add_member(&t, ", \"macro-precision\": ", m->macro_precision);
+        add_member(&t, ", \"macro-recall\": ", m->macro_recall);
+        add_member(&t, ", \"macro-f1\": ", m->macro_f1);
+        add_member(&t, ", \"micro-f1\": ", m->micro_f1);
+        espi_text_string(&t, ", \"classes\": [");
+        for (size_t c = 0; c < m->classes; c++) {
+            const per_class j = judge_class(m, c);
+            espi_text_string(&t, c > 0 ? ", {\"label\": \"" : "{\"label\": \"");
+            espi_text_json(&t, m->name[c], strlen(m->name[c]));
+            add_member(&t, "\", \"precision\": ", j.precision);
+            add_member(&t, ", \"recall\": ", j.recall);
+            add_member(&t, ", \"f1\": ", j.f1);
+            add_member(&t, ", \"examples\": ", j.support);
+            espi_text_string(&t, "}");
+        }
+        espi_text_string(&t, "], \"confusion\": [");
+        for (size_t i = 0; i < m->classes * m->classes; i++) {
+            if (i % m->classes == 0) espi_text_string(&t, i == 0 ? "[" : "], [");
+            else espi_text_string(&t, ", ");
+            espi_text_number(&t, m->confusion[i]);
+        }
+        espi_text_string(&t, "]]");
+    }
+    espi_text_string(&t, "}\n");
+    *out = espi_text_take(&t);
+    return *out != NULL ? ESP_OK : espi_no_memory(err);
+}

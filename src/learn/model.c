@@ -1,0 +1,114 @@
+#include "learn/model.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "learn/model_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+esp_model *espi_model_new(void) { return espi_alloc_zero(1, sizeof(esp_model)); }
+
+void esp_model_free(esp_model *m)
+{
+    if (m == NULL) return;
+    for (size_t i = 0; m->class_name != NULL && i < m->classes; i++) espi_free(m->class_name[i]);
+    espi_free(m->class_name);
+    espi_free(m->learner);
+    espi_free(m->settings);
+    espi_free(m->summary);
+    esp_kernel_free(m->kernel);
+    esp_dataset_free(m->support);
+    espi_free(m->coefficient);
+    espi_free(m->bias);
+    espi_free(m->platt);
+    espi_free(m);
+}
+
+const char *esp_model_kernel(const esp_model *m) { return esp_kernel_text(m->kernel); }
+const char *esp_model_learner(const esp_model *m) { return m->learner; }
+size_t esp_model_classes(const esp_model *m) { return m->classes; }
+const char *esp_model_class(const esp_model *m, size_t index)
+{
+    return index < m->classes ? m->class_name[index] : NULL;
+}
+
+/* ---------------------------------------------------------------- summary */
+
+/* A name as part of a line: what would end the line or the key is escaped. */
+static void add_name(espi_text *t, const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++) {
+        char escape[8];
+        const unsigned char byte = (unsigned char)*c;
+        if (byte >= 0x20 && byte != 0x7F) espi_text_add(t, c, 1);
+        else espi_text_add(t, escape, (size_t)snprintf(escape, sizeof escape, "\\x%02X", byte));
+    }
+}
+
+static void add_text(espi_text *t, const char *key, const char *value)
+{
+    espi_text_string(t, key);
+    espi_text_string(t, "\t");
+    add_name(t, value);
+    espi_text_string(t, "\n");
+}
+
+static void add_count(espi_text *t, const char *key, uint64_t count)
+{
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, count);
+    add_text(t, key, digits);
+}
+
+/* "tree: productions<TAB>12" */
+static void add_column_count(espi_text *t, const char *column, const char *key, size_t count)
+{
+    add_name(t, column);
+    espi_text_string(t, ": ");
+    add_count(t, key, count);
+}
+
+static esp_status add_columns(espi_text *t, const esp_dataset *data, esp_error *err)
+{
+    for (size_t i = 0; i < data->columns; i++) {
+        const espi_column *c = &data->column[i];
+        esp_column_summary counts;
+        const esp_status status = esp_dataset_summarize(data, i, &counts, err);
+        if (status != ESP_OK) return status;
+        if (c->type == ESP_COLUMN_TREE) {
+            add_column_count(t, c->name, "distinct subtrees", counts.distinct);
+            add_column_count(t, c->name, "productions", counts.productions);
+        } else {
+            add_column_count(t, c->name, c->type == ESP_COLUMN_VECTOR ? "features" : "words", counts.distinct);
+        }
+    }
+    return ESP_OK;
+}
+
+esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
+{
+    espi_text t = {0};
+    uint64_t bytes = 0;
+    *out = NULL;
+    esp_status status = espi_model_size(m, &bytes, err);
+    add_text(&t, "learner", m->learner);
+    add_text(&t, "kernel", esp_kernel_text(m->kernel));
+    if (m->settings != NULL) add_text(&t, "settings", m->settings);
+    if (m->classes > 0) add_count(&t, "classes", m->classes);
+    for (size_t i = 0; i < m->classes; i++) add_text(&t, "class", m->class_name[i]);
+    add_count(&t, "outputs", m->outputs);
+    if (m->classes > 0) add_text(&t, "probabilities", m->platt != NULL ? "yes" : "no");
+    add_count(&t, "support examples", m->support->rows);
+    if (status == ESP_OK) status = add_columns(&t, m->support, err);
+    add_count(&t, "bytes", bytes);
+    if (m->summary != NULL) espi_text_string(&t, m->summary);
+    if (status == ESP_OK) {
+        *out = espi_text_take(&t);
+        if (*out == NULL) status = espi_no_memory(err);
+    }
+    espi_text_free(&t);
+    return status;
+}

@@ -1,0 +1,112 @@
+/* Whether a model is one. The writer asks before it writes and the reader after it has read, so that no model can be
+ * written that cannot be read, and nothing of a file is believed that the rest of the library relies on. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "kernel/bound.h"
+#include "learn/model_file.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WRONG(...) espi_fail(err, ESP_ERR_PARAM, __VA_ARGS__)
+
+static bool all_finite(const double *value, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(value[i])) return false;
+    return true;
+}
+
+static esp_status check_classes(const esp_model *m, esp_error *err)
+{
+    espi_symbols seen = {0};
+    esp_status status = ESP_OK;
+    if (m->classes == 1) return WRONG("there is one class only");
+    if (m->classes == 0 && m->one_vs_one) return WRONG("a regression cannot be one-vs-one");
+    for (size_t i = 0; status == ESP_OK && i < m->classes; i++) {
+        const uint32_t number = espi_symbols_add(&seen, m->class_name[i], strlen(m->class_name[i]));
+        if (number == ESPI_NO_SYMBOL) status = espi_no_memory(err);
+        else if (number != i) status = WRONG("two classes have the same name");
+    }
+    espi_symbols_free(&seen);
+    return status;
+}
+
+/* Decision functions of so many classes; class numbers fit 31 bits, so that nothing overflows. */
+static uint64_t outputs_of(uint64_t classes, bool one_vs_one)
+{
+    if (classes <= 2) return 1;
+    return one_vs_one ? classes * (classes - 1) / 2 : classes;
+}
+
+static esp_status check_numbers(const esp_model *m, esp_error *err)
+{
+    const uint64_t outputs = outputs_of(m->classes, m->one_vs_one);
+    if (m->outputs != outputs)
+        return WRONG("%zu classes need %llu outputs, but there are %zu", m->classes, (unsigned long long)outputs,
+                     m->outputs);
+    if (!all_finite(m->coefficient, m->support->rows * m->outputs)) return WRONG("a coefficient is not finite");
+    if (!all_finite(m->bias, m->outputs)) return WRONG("a bias is not finite");
+    if (m->platt != NULL && m->classes == 0) return WRONG("a regression has no probabilities");
+    if (m->platt != NULL && !all_finite(m->platt, 2 * m->outputs))
+        return WRONG("a coefficient of the probabilities is not finite");
+    return ESP_OK;
+}
+
+/* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32
+ * bits, and no tree that was read from data comes near the bound. */
+static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
+{
+    const uint64_t bound = ESPI_LEAF;
+    uint32_t *nodes = espi_alloc(f->vertices, sizeof *nodes);
+    if (nodes == NULL) return espi_no_memory(err);
+    for (size_t v = 0; v < f->vertices; v++) {
+        const espi_ref *child = f->child + f->vertex[v].children;
+        uint64_t sum = 1;
+        for (size_t k = 0; k < espi_production_of(f, (espi_ref)v)->arity; k++)
+            sum += espi_is_leaf(child[k]) ? 1 : nodes[child[k]];
+        nodes[v] = (uint32_t)(sum < bound ? sum : bound);
+    }
+    bool fits = true;
+    for (size_t i = 0; fits && i < f->roots; i++) fits = espi_is_leaf(f->root[i]) || nodes[f->root[i]] < bound;
+    espi_free(nodes);
+    return fits ? ESP_OK : WRONG("a tree has more than %llu nodes", (unsigned long long)bound);
+}
+
+static esp_status check_vectors(const espi_column *c, esp_error *err)
+{
+    const espi_vectors *v = &c->vectors;
+    if (!all_finite(v->value, v->entries)) return WRONG("a feature's value is not finite");
+    for (size_t r = 0; (v->dense || v->scalar) && r < c->rows; r++)
+        if (v->row[r + 1] - v->row[r] != (v->scalar ? 1 : v->features.count))
+            return WRONG("a %s has not the length of the others", v->scalar ? "number" : "dense vector");
+    return ESP_OK;
+}
+
+static esp_status check_column(const esp_dataset *data, const espi_column *c, espi_symbols *names, esp_error *err)
+{
+    if (c->rows != data->rows)
+        return WRONG("column '%s' has %zu examples, but there are %zu", c->name, c->rows, data->rows);
+    const size_t before = names->count;
+    const uint32_t number = espi_symbols_add(names, c->name, strlen(c->name));
+    if (number == ESPI_NO_SYMBOL) return espi_no_memory(err);
+    if (number < before) return WRONG("two columns have the name '%s'", c->name);
+    if (c->type == ESP_COLUMN_TREE) return check_tree_sizes(&c->trees, err);
+    return c->type == ESP_COLUMN_VECTOR ? check_vectors(c, err) : ESP_OK;
+}
+
+esp_status espi_model_check(const esp_model *m, esp_error *err)
+{
+    const esp_dataset *data = m->support;
+    espi_symbols names = {0};
+    if (m->learner == NULL || m->learner[0] == '\0') return WRONG("the learner has no name");
+    if (strlen(esp_kernel_text(m->kernel)) > ESPI_MODEL_KERNEL)
+        return WRONG("the kernel expression is longer than %d bytes", ESPI_MODEL_KERNEL);
+    if (data->columns > ESPI_MODEL_COLUMNS) return WRONG("there are more than %d columns", ESPI_MODEL_COLUMNS);
+    esp_status status = check_classes(m, err);
+    if (status == ESP_OK) status = check_numbers(m, err);
+    for (size_t i = 0; status == ESP_OK && i < data->columns; i++)
+        status = check_column(data, &data->column[i], &names, err);
+    espi_symbols_free(&names);
+    return status == ESP_OK ? espi_check_columns(m->kernel, data, err) : status;
+}

@@ -1,0 +1,37 @@
+/* Model files, version 1: what the writer and the reader share. docs/model-format.md describes the format. */
+#ifndef ESPI_MODEL_FILE_H
+#define ESPI_MODEL_FILE_H
+
+#include "learn/model.h"
+
+/* Not valid UTF-8, and broken by whatever changes line ends. */
+#define ESPI_MODEL_MAGIC "\x89" "ESP\r\n\x1A\n"
+
+enum {
+    ESPI_MODEL_VERSION = 1,
+    /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
+    ESPI_MODEL_MAGIC_SIZE = 8,
+    ESPI_MODEL_CHECKSUM = 24, /* where it stands */
+    ESPI_MODEL_CHECKSUM_SIZE = 16,
+    ESPI_MODEL_HEADER = 64,
+    /* The table behind it: per section a tag, its offset (u64) and its size (u64). */
+    ESPI_MODEL_TAG = 8,
+    ESPI_MODEL_ENTRY = 24,
+    ESPI_MODEL_ALIGN = 64 /* of sections */
+};
+
+enum { ESPI_MODEL_ONE_VS_ONE = 1, ESPI_MODEL_PLATT = 2 }; /* flags of the section "shape" */
+enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 };     /* flags of a column of vectors */
+
+/* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:
+ * bounds that no one meets keep a hostile file from taking minutes. */
+enum { ESPI_MODEL_KERNEL = 1 << 18, ESPI_MODEL_COLUMNS = 1 << 12 };
+
+/* Whether the fields of the model fit together as model.h says; ESP_ERR_PARAM with a clause if not. What passes can
+ * be written, and what was written can be read. */
+esp_status espi_model_check(const esp_model *model, esp_error *err);
+
+/* Bytes of the file that esp_model_write would write. */
+esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *err);
+
+#endif

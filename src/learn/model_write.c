@@ -1,0 +1,270 @@
+/* Model files are written in three passes over the same code: one tells the places of the sections, one the checksum,
+ * one writes. None of them holds the file in memory. */
+#define XXH_INLINE_ALL
+#include "base/alloc.h"
+#include "base/output.h"
+#include "base/status.h"
+#include "learn/model_file.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+typedef struct section {
+    const char *tag;
+    uint64_t offset, size;
+} section;
+
+typedef struct sink { /* where the bytes of a pass go */
+    section *section; /* what the first pass found */
+    size_t sections, capacity;
+    bool failed;         /* memory is out */
+    uint64_t at;         /* bytes so far */
+    XXH3_state_t *hash;  /* of the second pass */
+    espi_output *output; /* of the third */
+    size_t used;
+    unsigned char buffer[4096];
+} sink;
+
+static bool measuring(const sink *s) { return s->hash == NULL && s->output == NULL; }
+
+static void flush(sink *s)
+{
+    if (s->hash != NULL) XXH3_128bits_update(s->hash, s->buffer, s->used);
+    if (s->output != NULL) espi_output_write(s->output, s->buffer, s->used);
+    s->used = 0;
+}
+
+static void put(sink *s, const void *bytes, size_t size)
+{
+    const unsigned char *from = bytes;
+    s->at += size;
+    if (measuring(s)) return;
+    while (size > 0) {
+        if (s->used == sizeof s->buffer) flush(s);
+        const size_t part = size < sizeof s->buffer - s->used ? size : sizeof s->buffer - s->used;
+        memcpy(s->buffer + s->used, from, part);
+        s->used += part;
+        from += part;
+        size -= part;
+    }
+}
+
+static void put_integer(sink *s, uint64_t value, size_t bytes)
+{
+    s->at += bytes;
+    if (measuring(s)) return;
+    if (sizeof s->buffer - s->used < bytes) flush(s);
+    for (size_t i = 0; i < bytes; i++) s->buffer[s->used++] = (unsigned char)(value >> 8 * i);
+}
+
+static void put_u32(sink *s, uint32_t value) { put_integer(s, value, 4); }
+static void put_u64(sink *s, uint64_t value) { put_integer(s, value, 8); }
+
+static void put_double(sink *s, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    put_u64(s, bits);
+}
+
+static void align(sink *s)
+{
+    static const char zeros[ESPI_MODEL_ALIGN];
+    put(s, zeros, (size_t)(-s->at & (ESPI_MODEL_ALIGN - 1)));
+}
+
+/* --------------------------------------------------------------- sections */
+
+static void begin(sink *s, const char *tag)
+{
+    align(s);
+    if (!measuring(s)) return;
+    if (!espi_reserve(&s->section, &s->capacity, s->sections + 1, sizeof *s->section)) s->failed = true;
+    else s->section[s->sections++] = (section){.tag = tag, .offset = s->at};
+}
+
+static void end(sink *s)
+{
+    if (measuring(s) && !s->failed) s->section[s->sections - 1].size = s->at - s->section[s->sections - 1].offset;
+}
+
+static void text_section(sink *s, const char *tag, const char *text)
+{
+    begin(s, tag);
+    if (text != NULL) put(s, text, strlen(text));
+    end(s);
+}
+
+static void u32_section(sink *s, const char *tag, const uint32_t *value, size_t count)
+{
+    begin(s, tag);
+    for (size_t i = 0; i < count; i++) put_u32(s, value[i]);
+    end(s);
+}
+
+static void double_section(sink *s, const char *tag, const double *value, size_t count)
+{
+    begin(s, tag);
+    for (size_t i = 0; i < count; i++) put_double(s, value[i]);
+    end(s);
+}
+
+/* Where each of `count` pieces ends; it starts where the one before ends. */
+static void end_section(sink *s, const char *tag, const size_t *start, size_t count)
+{
+    begin(s, tag);
+    for (size_t i = 0; i < count; i++) put_u64(s, start[i + 1]);
+    end(s);
+}
+
+/* Strings: their number, where each ends, their bytes. */
+static void symbol_section(sink *s, const espi_symbols *symbols)
+{
+    uint64_t at = 0;
+    begin(s, "symbols");
+    put_u64(s, symbols->count);
+    for (size_t i = 0; i < symbols->count; i++) put_u64(s, at += symbols->symbol[i].size);
+    for (size_t i = 0; i < symbols->count; i++) put(s, symbols->symbol[i].text, symbols->symbol[i].size);
+    end(s);
+}
+
+static void class_section(sink *s, const esp_model *m)
+{
+    uint64_t at = 0;
+    begin(s, "classes");
+    put_u64(s, m->classes);
+    for (size_t i = 0; i < m->classes; i++) put_u64(s, at += strlen(m->class_name[i]));
+    for (size_t i = 0; i < m->classes; i++) put(s, m->class_name[i], strlen(m->class_name[i]));
+    end(s);
+}
+
+static void put_trees(sink *s, const espi_forest *f)
+{
+    symbol_section(s, &f->symbols);
+    begin(s, "rules");
+    for (size_t i = 0; i < f->productions; i++) {
+        put_u32(s, f->production[i].label);
+        put_u32(s, f->production[i].arity);
+    }
+    end(s);
+    u32_section(s, "rulekids", f->child_label, f->child_labels);
+    begin(s, "nodes");
+    for (size_t i = 0; i < f->vertices; i++) put_u32(s, f->vertex[i].production);
+    end(s);
+    u32_section(s, "nodekids", f->child, f->children);
+    u32_section(s, "roots", f->root, f->roots);
+}
+
+static void put_column(sink *s, const espi_column *c)
+{
+    const espi_sequences *q = &c->sequences;
+    const espi_vectors *v = &c->vectors;
+    begin(s, "column");
+    put_u32(s, (uint32_t)c->type);
+    put_u32(s, c->type != ESP_COLUMN_VECTOR
+                   ? 0
+                   : (v->dense ? ESPI_MODEL_DENSE : 0u) | (v->scalar ? ESPI_MODEL_SCALAR : 0u));
+    put(s, c->name, strlen(c->name));
+    end(s);
+    switch (c->type) {
+    case ESP_COLUMN_TREE:
+        put_trees(s, &c->trees);
+        break;
+    case ESP_COLUMN_SEQUENCE:
+        symbol_section(s, &q->symbols);
+        end_section(s, "rows", q->row, c->rows);
+        end_section(s, "tokens", q->token, q->tokens);
+        u32_section(s, "factors", q->factor, q->factors);
+        break;
+    case ESP_COLUMN_VECTOR:
+        symbol_section(s, &v->features);
+        end_section(s, "rows", v->row, c->rows);
+        u32_section(s, "features", v->feature, v->entries);
+        double_section(s, "values", v->value, v->entries);
+        break;
+    }
+}
+
+static void put_sections(sink *s, const esp_model *m)
+{
+    text_section(s, "kernel", esp_kernel_text(m->kernel));
+    text_section(s, "learner", m->learner);
+    text_section(s, "settings", m->settings);
+    text_section(s, "summary", m->summary);
+    begin(s, "shape");
+    put_u64(s, m->support->rows);
+    put_u64(s, m->support->columns);
+    put_u64(s, m->outputs);
+    put_u64(s, (m->one_vs_one ? ESPI_MODEL_ONE_VS_ONE : 0u) | (m->platt != NULL ? ESPI_MODEL_PLATT : 0u));
+    end(s);
+    class_section(s, m);
+    double_section(s, "bias", m->bias, m->outputs);
+    double_section(s, "coef", m->coefficient, m->support->rows * m->outputs);
+    double_section(s, "platt", m->platt, m->platt != NULL ? 2 * m->outputs : 0);
+    for (size_t i = 0; i < m->support->columns; i++) put_column(s, &m->support->column[i]);
+}
+
+/* ------------------------------------------------------------- whole files */
+
+/* Fills the section table of a sink, whose offsets count from the end of the table, and tells where that is. */
+static esp_status measure(sink *s, const esp_model *m, uint64_t *body, esp_error *err)
+{
+    put_sections(s, m);
+    if (s->failed) return espi_no_memory(err);
+    const uint64_t table = ESPI_MODEL_HEADER + (uint64_t)s->sections * ESPI_MODEL_ENTRY;
+    *body = (table + ESPI_MODEL_ALIGN - 1) / ESPI_MODEL_ALIGN * ESPI_MODEL_ALIGN;
+    return ESP_OK;
+}
+
+/* All of the file. The checksum is left out (NULL) where it is computed. */
+static void put_file(sink *s, const esp_model *m, const sink *plan, uint64_t body, const XXH128_hash_t *checksum)
+{
+    put(s, ESPI_MODEL_MAGIC, ESPI_MODEL_MAGIC_SIZE);
+    put_u32(s, ESPI_MODEL_VERSION);
+    put_u32(s, (uint32_t)plan->sections);
+    put_u64(s, body + plan->at);
+    if (checksum != NULL) put_u64(s, checksum->low64);
+    if (checksum != NULL) put_u64(s, checksum->high64);
+    s->at = ESPI_MODEL_CHECKSUM + ESPI_MODEL_CHECKSUM_SIZE;
+    while (s->at < ESPI_MODEL_HEADER) put_u64(s, 0);
+    for (size_t i = 0; i < plan->sections; i++) {
+        char tag[ESPI_MODEL_TAG + 1] = "";
+        strncpy(tag, plan->section[i].tag, ESPI_MODEL_TAG);
+        put(s, tag, ESPI_MODEL_TAG);
+        put_u64(s, body + plan->section[i].offset);
+        put_u64(s, plan->section[i].size);
+    }
+    put_sections(s, m);
+    flush(s);
+}
+
+esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *err)
+{
+    sink plan = {0};
+    uint64_t body = 0;
+    const esp_status status = measure(&plan, model, &body, err);
+    *bytes = body + plan.at;
+    espi_free(plan.section);
+    return status;
+}
+
+esp_status esp_model_write(const esp_model *model, const char *path, esp_error *err)
+{
+    sink plan = {0};
+    uint64_t body = 0;
+    XXH3_state_t state;
+    espi_output *output = NULL;
+    esp_status status = espi_model_check(model, err);
+    if (status == ESP_OK) status = measure(&plan, model, &body, err);
+    if (status == ESP_OK) status = espi_output_open(path, &output, err);
+    if (status == ESP_OK) {
+        sink hashing = {.hash = &state}, writing = {.output = output};
+        XXH3_128bits_reset(&state);
+        put_file(&hashing, model, &plan, body, NULL);
+        const XXH128_hash_t checksum = XXH3_128bits_digest(&state);
+        put_file(&writing, model, &plan, body, &checksum);
+        status = espi_output_commit(output, err);
+    }
+    espi_free(plan.section);
+    return status;
+}

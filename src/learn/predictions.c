@@ -1,0 +1,139 @@
+#include "learn/predictions.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "learn/learner.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One-vs-one: a vote per pair for its winner; among equals the sum of scores decides, squeezed below half a vote. */
+static void count_votes(const double *score, size_t classes, double *per_class)
+{
+    for (size_t c = 0; c < classes; c++) {
+        double votes = 0.0, sum = 0.0;
+        size_t pair = 0;
+        for (size_t a = 0; a < classes; a++)
+            for (size_t b = a + 1; b < classes; b++, pair++) {
+                if (a != c && b != c) continue;
+                const double s = a == c ? score[pair] : -score[pair];
+                votes += s > 0.0;
+                sum += s;
+            }
+        per_class[c] = votes + sum / (3.0 * (fabs(sum) + 1.0));
+    }
+}
+
+size_t espi_decide(const double *score, size_t classes, bool one_vs_one, double *per_class)
+{
+    if (classes == 2) {
+        per_class[0] = score[0];
+        return score[0] > 0.0;
+    }
+    if (one_vs_one) count_votes(score, classes, per_class);
+    else memcpy(per_class, score, classes * sizeof *per_class);
+    size_t best = 0;
+    for (size_t c = 1; c < classes; c++)
+        if (per_class[c] > per_class[best]) best = c;
+    return best;
+}
+
+static double sigmoid(double a, double b, double f)
+{
+    const double x = a * f + b;
+    return x >= 0.0 ? exp(-x) / (1.0 + exp(-x)) : 1.0 / (1.0 + exp(x));
+}
+
+static void fill_probabilities(const double *score, size_t classes, const double *platt, double *out)
+{
+    if (classes == 2) {
+        out[1] = sigmoid(platt[0], platt[1], score[0]);
+        out[0] = 1.0 - out[1];
+        return;
+    }
+    double sum = 0.0;
+    for (size_t c = 0; c < classes; c++) sum += out[c] = sigmoid(platt[2 * c], platt[2 * c + 1], score[c]);
+    for (size_t c = 0; c < classes; c++) out[c] = sum > 0.0 ? out[c] / sum : 1.0 / (double)classes;
+}
+
+static bool allocate(esp_predictions *p, const char *const *class_name, bool probabilities)
+{
+    p->column = espi_alloc(p->count, p->columns * sizeof *p->column);
+    if (p->column == NULL) return false;
+    if (p->classes == 0) return true;
+    p->winner = espi_alloc(p->count, sizeof *p->winner);
+    p->class_name = espi_alloc_zero(p->classes, sizeof *p->class_name);
+    if (p->winner == NULL || p->class_name == NULL) return false;
+    if (probabilities) p->probability = espi_alloc(p->count, p->classes * sizeof *p->probability);
+    for (size_t c = 0; c < p->classes; c++) {
+        p->class_name[c] = espi_copy_text(class_name[c], strlen(class_name[c]));
+        if (p->class_name[c] == NULL) return false;
+    }
+    return !probabilities || p->probability != NULL;
+}
+
+esp_status espi_predictions_make(size_t count, const double *scores, size_t classes, const char *const *class_name,
+                                 bool one_vs_one, const double *platt, esp_predictions **out, esp_error *err)
+{
+    *out = NULL;
+    const size_t outputs = classes <= 2 ? 1 : one_vs_one ? classes * (classes - 1) / 2 : classes;
+    esp_predictions *p = espi_alloc_zero(1, sizeof *p);
+    if (p == NULL) return espi_no_memory(err);
+    p->count = count;
+    p->classes = classes;
+    p->columns = classes <= 2 ? 1 : classes;
+    if (!allocate(p, class_name, platt != NULL)) {
+        esp_predictions_free(p);
+        return espi_no_memory(err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const double *score = scores + i * outputs;
+        if (classes == 0) p->column[i] = score[0];
+        else p->winner[i] = (uint32_t)espi_decide(score, classes, one_vs_one, p->column + i * p->columns);
+        if (platt != NULL) fill_probabilities(score, classes, platt, p->probability + i * classes);
+    }
+    *out = p;
+    return ESP_OK;
+}
+
+void esp_predictions_free(esp_predictions *p)
+{
+    if (p == NULL) return;
+    for (size_t c = 0; p->class_name != NULL && c < p->classes; c++) espi_free(p->class_name[c]);
+    espi_free(p->class_name);
+    espi_free(p->column);
+    espi_free(p->winner);
+    espi_free(p->probability);
+    espi_free(p);
+}
+
+size_t esp_predictions_count(const esp_predictions *p) { return p->count; }
+bool esp_predictions_are_classes(const esp_predictions *p) { return p->classes > 0; }
+size_t esp_predictions_classes(const esp_predictions *p) { return p->classes; }
+const char *esp_predictions_class(const esp_predictions *p, size_t c) { return c < p->classes ? p->class_name[c] : NULL; }
+size_t esp_predictions_columns(const esp_predictions *p) { return p->columns; }
+
+const char *esp_predictions_label(const esp_predictions *p, size_t i)
+{
+    return p->classes > 0 ? p->class_name[p->winner[i]] : NULL;
+}
+
+double esp_predictions_score(const esp_predictions *p, size_t i)
+{
+    return p->column[i * p->columns + (p->columns > 1 ? p->winner[i] : 0)];
+}
+
+const char *esp_predictions_column_name(const esp_predictions *p, size_t column)
+{
+    return p->classes == 0 ? "value" : p->class_name[p->classes == 2 ? 1 : column];
+}
+
+double esp_predictions_column(const esp_predictions *p, size_t i, size_t column)
+{
+    return p->column[i * p->columns + column];
+}
+
+double esp_predictions_probability(const esp_predictions *p, size_t i, size_t c)
+{
+    return p->probability != NULL && c < p->classes ? p->probability[i * p->classes + c] : -1.0;
+}

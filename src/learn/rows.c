@@ -1,0 +1,197 @@
+#include "learn/rows.h"
+
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
+
+#include <string.h>
+
+enum { SUBSET_SLOTS = 8 };
+
+struct espi_rows {
+    espi_rows *all; /* of a subset: where its values come from */
+    uint32_t *example;
+    size_t count;
+    float *diagonal;
+    float *matrix; /* count x count; NULL: rows are cached */
+    /* the cache */
+    espi_workspace *workspace;
+    double *wide; /* a row before it is rounded */
+    float *slot;
+    size_t slots;
+    uint32_t *slot_of; /* row -> slot; slots: none */
+    uint32_t *row_in;  /* slot -> row; count: none */
+    uint64_t *used;    /* slot -> when it was asked for last */
+    uint64_t clock;
+    size_t computed;
+};
+
+void espi_rows_free(espi_rows *r)
+{
+    if (r == NULL) return;
+    espi_workspace_free(r->workspace);
+    espi_free(r->example);
+    espi_free(r->diagonal);
+    espi_free(r->matrix);
+    espi_free(r->wide);
+    espi_free(r->slot);
+    espi_free(r->slot_of);
+    espi_free(r->row_in);
+    espi_free(r->used);
+    espi_free(r);
+}
+
+size_t espi_rows_count(const espi_rows *r) { return r->count; }
+const float *espi_rows_diagonal(const espi_rows *r) { return r->diagonal; }
+bool espi_rows_complete(const espi_rows *r) { return r->matrix != NULL; }
+size_t espi_rows_computed(const espi_rows *r) { return r->computed; }
+
+/* A kernel value beyond a float would be infinite there; the largest float still orders it right. */
+static float rounded(double value)
+{
+    const float most = 3.4028234e38f;
+    return value > (double)most ? most : value < -(double)most ? -most : (float)value;
+}
+
+static void place(void *context, const double *rows, size_t width, size_t first, size_t last)
+{
+    const espi_rows *r = context;
+    const size_t n = r->count;
+    for (size_t i = first; i < last; i++)
+        for (size_t j = 0; j <= i; j++) r->matrix[i * n + j] = rounded(rows[(i - first) * width + j]);
+    for (size_t j = 0; j < last; j++)
+        for (size_t i = j < first ? first : j + 1; i < last; i++)
+            r->matrix[j * n + i] = rounded(rows[(i - first) * width + j]);
+}
+
+static bool start_cache(espi_rows *r, size_t slots)
+{
+    r->slots = slots < r->count ? slots : r->count;
+    if (r->slots < 2) r->slots = 2;
+    r->slot = espi_alloc(r->slots * r->count, sizeof *r->slot);
+    r->slot_of = espi_alloc(r->count, sizeof *r->slot_of);
+    r->row_in = espi_alloc(r->slots, sizeof *r->row_in);
+    r->used = espi_alloc_zero(r->slots, sizeof *r->used);
+    if (r->slot == NULL || r->slot_of == NULL || r->row_in == NULL || r->used == NULL) return false;
+    for (size_t i = 0; i < r->count; i++) r->slot_of[i] = (uint32_t)r->slots;
+    for (size_t i = 0; i < r->slots; i++) r->row_in[i] = (uint32_t)r->count;
+    return true;
+}
+
+static esp_status fill_diagonal(espi_rows *r, const espi_bound *bound, const esp_run *run, esp_error *err)
+{
+    r->wide = espi_alloc(r->count, sizeof *r->wide);
+    r->diagonal = espi_alloc(r->count, sizeof *r->diagonal);
+    if (r->wide == NULL || r->diagonal == NULL) return espi_no_memory(err);
+    esp_status status = espi_workspace_new(bound, &r->workspace, err);
+    if (status != ESP_OK) return status;
+    r->workspace->run = run;
+    status = espi_bound_diagonal(r->workspace, ESPI_COLS, r->wide, err);
+    r->workspace->run = NULL;
+    for (size_t i = 0; status == ESP_OK && i < r->count; i++) r->diagonal[i] = rounded(r->wide[i]);
+    return status;
+}
+
+esp_status espi_rows_new(const espi_bound *bound, size_t memory, const esp_run *run, espi_rows **out, esp_error *err)
+{
+    *out = NULL;
+    espi_rows *r = espi_alloc_zero(1, sizeof *r);
+    if (r == NULL) return espi_no_memory(err);
+    r->count = bound->count[ESPI_COLS];
+    const double row = (double)r->count * sizeof(float);
+    esp_status status = fill_diagonal(r, bound, run, err);
+    if (status == ESP_OK && memory > 0 && 2.0 * row > (double)memory) {
+        char need[32], have[32];
+        status = espi_fail(err, ESP_ERR_MEMORY, "two rows of the Gram matrix take %s; the limit is %s",
+                           espi_size_text(2.0 * row, need), espi_size_text((double)memory, have));
+    }
+    if (status == ESP_OK && (memory == 0 || row * (double)r->count <= (double)memory)) {
+        r->matrix = espi_alloc(r->count, r->count * sizeof *r->matrix);
+        if (r->matrix == NULL) status = espi_no_memory(err);
+        if (status == ESP_OK) status = espi_gram_blocks(bound, run, place, r, err);
+        r->computed = r->count;
+    } else if (status == ESP_OK && !start_cache(r, (size_t)((double)memory / row))) {
+        status = espi_no_memory(err);
+    }
+    if (status == ESP_OK) *out = r;
+    else espi_rows_free(r);
+    return status;
+}
+
+static void gather(const espi_rows *r, const float *from, float *to)
+{
+    for (size_t j = 0; j < r->count; j++) to[j] = from[r->example[j]];
+}
+
+static esp_status gather_row(void *context, size_t i, int worker, esp_error *err)
+{
+    (void)worker, (void)err;
+    const espi_rows *r = context;
+    gather(r, r->all->matrix + r->example[i] * r->all->count, r->matrix + i * r->count);
+    return ESP_OK;
+}
+
+esp_status espi_rows_subset(espi_rows *all, const uint32_t *example, size_t count, espi_rows **out, esp_error *err)
+{
+    *out = NULL;
+    espi_rows *r = espi_alloc_zero(1, sizeof *r);
+    if (r == NULL) return espi_no_memory(err);
+    r->all = all;
+    r->count = count;
+    r->example = espi_alloc(count, sizeof *r->example);
+    r->diagonal = espi_alloc(count, sizeof *r->diagonal);
+    bool ok = r->example != NULL && r->diagonal != NULL;
+    if (ok && all->matrix != NULL) {
+        r->matrix = espi_alloc(count, count * sizeof *r->matrix);
+        ok = r->matrix != NULL;
+    } else if (ok) {
+        ok = start_cache(r, SUBSET_SLOTS);
+    }
+    for (size_t i = 0; ok && i < count; i++) {
+        r->example[i] = example[i];
+        r->diagonal[i] = all->diagonal[example[i]];
+    }
+    const esp_run quiet = {.threads = 1};
+    if (ok && r->matrix != NULL) ok = espi_parallel(&quiet, "", count, gather_row, r, err) == ESP_OK;
+    if (ok) *out = r;
+    else espi_rows_free(r);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+static esp_status compute(espi_rows *r, size_t i, float *to, esp_error *err)
+{
+    if (r->all != NULL) {
+        const float *from;
+        const esp_status status = espi_rows_get(r->all, r->example[i], &from, err);
+        if (status == ESP_OK) gather(r, from, to);
+        return status;
+    }
+    const espi_bound *bound = r->workspace->bound;
+    const esp_status status = espi_bound_row(r->workspace, bound->kernel->ops - 1, i, 0, r->count, r->wide, err);
+    for (size_t j = 0; status == ESP_OK && j < r->count; j++) to[j] = rounded(r->wide[j]);
+    r->computed++;
+    return status;
+}
+
+esp_status espi_rows_get(espi_rows *r, size_t i, const float **row, esp_error *err)
+{
+    if (r->matrix != NULL) {
+        *row = r->matrix + i * r->count;
+        return ESP_OK;
+    }
+    uint32_t slot = r->slot_of[i];
+    if (slot == r->slots) {
+        slot = 0;
+        for (uint32_t k = 1; k < r->slots; k++)
+            if (r->used[k] < r->used[slot]) slot = k;
+        if (r->row_in[slot] < r->count) r->slot_of[r->row_in[slot]] = (uint32_t)r->slots;
+        r->row_in[slot] = (uint32_t)r->count;
+        const esp_status status = compute(r, i, r->slot + slot * r->count, err);
+        if (status != ESP_OK) return status;
+        r->row_in[slot] = (uint32_t)i;
+        r->slot_of[i] = slot;
+    }
+    r->used[slot] = ++r->clock;
+    *row = r->slot + slot * r->count;
+    return ESP_OK;
+}

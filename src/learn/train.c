@@ -1,0 +1,164 @@
+/* Training and prediction: from a dataset to a model and back. */
+#include "base/alloc.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "learn/learner.h"
+#include "learn/predictions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PLATT_FOLDS = 5 };
+
+static bool uses_column(const esp_kernel *kernel, const esp_dataset *data, size_t column)
+{
+    for (size_t i = 0; i < kernel->leaves; i++) {
+        const espi_column *found;
+        if (espi_leaf_column(&kernel->leaf[i], data, &found, NULL) == ESP_OK && found == &data->column[column]) return true;
+    }
+    return false;
+}
+
+/* The columns that the kernel uses, of the examples wanted. */
+static esp_status copy_support(const esp_kernel *kernel, const esp_dataset *data, const bool *wanted,
+                               esp_dataset **out, esp_error *err)
+{
+    bool *column = espi_alloc(data->columns, sizeof *column);
+    *out = NULL;
+    if (column == NULL) return espi_no_memory(err);
+    for (size_t c = 0; c < data->columns; c++) column[c] = uses_column(kernel, data, c);
+    const esp_status status = espi_dataset_select(data, column, wanted, out, err);
+    espi_free(column);
+    return status;
+}
+
+/* ----------------------------------------------------------------- training */
+
+typedef struct training {
+    espi_settings settings;
+    espi_targets targets;
+    espi_bound *bound;
+    espi_rows *rows;
+    uint32_t *all; /* 0, 1, 2, ... */
+    espi_fit fit;
+    double *platt;
+} training;
+
+static esp_status learn_probabilities(training *t, const esp_run *run, esp_error *err)
+{
+    const size_t n = t->targets.count;
+    double *scores = espi_alloc(n, t->fit.outputs * sizeof *scores);
+    uint32_t *fold = espi_alloc(n, sizeof *fold);
+    t->platt = espi_alloc(t->fit.outputs, 2 * sizeof *t->platt);
+    esp_status status = scores == NULL || fold == NULL || t->platt == NULL ? espi_no_memory(err) : ESP_OK;
+    const size_t folds = n < PLATT_FOLDS ? n : PLATT_FOLDS;
+    if (status == ESP_OK) status = espi_folds_make(&t->targets, folds, t->settings.seed, fold, err);
+    if (status == ESP_OK)
+        status = espi_out_of_fold(&t->settings, &t->targets, t->rows, fold, folds, run, scores, err);
+    if (status == ESP_OK) status = espi_platt_fit(scores, &t->targets, &t->settings, t->platt, err);
+    espi_free(scores);
+    espi_free(fold);
+    return status;
+}
+
+static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
+                          esp_error *err)
+{
+    esp_status status = espi_targets_make(&t->targets, data, t->settings.learner, err);
+    if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &t->bound, err);
+    if (status == ESP_OK) status = espi_rows_new(t->bound, run != NULL ? run->memory : 0, run, &t->rows, err);
+    if (status != ESP_OK) return status;
+    t->all = espi_alloc(data->rows, sizeof *t->all);
+    if (t->all == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < data->rows; i++) t->all[i] = (uint32_t)i;
+    status = espi_fit_make(&t->fit, &t->settings, &t->targets, t->all, t->rows, NULL, 0.0, run, err);
+    if (status == ESP_OK && t->settings.probability && !t->fit.cancelled) status = learn_probabilities(t, run, err);
+    return status;
+}
+
+static char *summary_text(const training *t)
+{
+    espi_text text = {0};
+    char line[160];
+    const char *end = t->fit.converged ? "converged" : t->fit.cancelled ? "interrupted" : "stopped at the limit of iterations";
+    snprintf(line, sizeof line, "trained-on\t%zu\niterations\t%zu\nrows-computed\t%zu\nend\t%s\n", t->targets.count,
+             t->fit.iterations, espi_rows_computed(t->rows), end);
+    espi_text_string(&text, line);
+    return espi_text_take(&text);
+}
+
+static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel, const esp_dataset *data,
+                             esp_error *err)
+{
+    const size_t outputs = t->fit.outputs;
+    bool *wanted = espi_alloc_zero(data->rows, sizeof *wanted);
+    if (wanted == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < data->rows * outputs; i++)
+        if (t->fit.coefficient[i] != 0.0) wanted[i / outputs] = true;
+    esp_status status = copy_support(kernel, data, wanted, &m->support, err);
+    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &m->kernel, err);
+    const char *name = espi_learner_text(t->settings.learner);
+    m->learner = espi_copy_text(name, strlen(name));
+    m->settings = espi_settings_text(&t->settings);
+    m->summary = summary_text(t);
+    m->classes = t->targets.classes;
+    m->outputs = outputs;
+    m->one_vs_one = t->settings.one_vs_one && m->classes > 2;
+    if (m->classes > 0) m->class_name = espi_alloc_zero(m->classes, sizeof *m->class_name);
+    bool ok = m->learner != NULL && m->settings != NULL && m->summary != NULL && (m->classes == 0 || m->class_name != NULL);
+    for (size_t c = 0; ok && c < m->classes; c++) {
+        m->class_name[c] = espi_copy_text(t->targets.name[c], strlen(t->targets.name[c]));
+        ok = m->class_name[c] != NULL;
+    }
+    if (ok && status == ESP_OK) m->coefficient = espi_alloc(m->support->rows, outputs * sizeof *m->coefficient);
+    ok = ok && (status != ESP_OK || m->coefficient != NULL);
+    for (size_t i = 0, k = 0; ok && status == ESP_OK && i < data->rows; i++) {
+        if (!wanted[i]) continue;
+        memcpy(m->coefficient + k++ * outputs, t->fit.coefficient + i * outputs, outputs * sizeof *m->coefficient);
+    }
+    m->bias = t->fit.bias;
+    t->fit.bias = NULL;
+    m->platt = t->platt;
+    t->platt = NULL;
+    espi_free(wanted);
+    return status != ESP_OK ? status : ok ? ESP_OK : espi_no_memory(err);
+}
+
+esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                     const esp_setting *settings, size_t count, const esp_run *run, esp_model **out, esp_error *err)
+{
+    training t = {0};
+    *out = NULL;
+    esp_status status = espi_settings_parse(&t.settings, learner, settings, count, err);
+    if (status != ESP_OK) return status;
+    status = fit_all(&t, kernel, data, run, err);
+    esp_model *model = status == ESP_OK ? espi_model_new() : NULL;
+    if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, kernel, data, err);
+    if (status == ESP_OK) *out = model;
+    else esp_model_free(model);
+    espi_rows_free(t.rows);
+    espi_bound_free(t.bound);
+    espi_fit_free(&t.fit);
+    espi_free(t.platt);
+    espi_free(t.all);
+    espi_targets_free(&t.targets);
+    espi_settings_free(&t.settings);
+    return status;
+}
+
+esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run, esp_predictions **out,
+                       esp_error *err)
+{
+    const size_t outputs = model->outputs;
+    *out = NULL;
+    double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
+    if (scores == NULL) return espi_no_memory(err);
+    esp_status status =
+        espi_score(model->kernel, model->support, model->coefficient, outputs, data, run, scores, err);
+    for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
+    if (status == ESP_OK)
+        status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,
+                                       model->one_vs_one, model->platt, out, err);
+    espi_free(scores);
+    return status;
+}

@@ -1,0 +1,96 @@
+/* Model files with a right length and checksum: what is taken for a model has a summary, can be written and read again,
+ * and is then written the same. The seeds are made by tests/unit/test_model_file.c. */
+#define XXH_INLINE_ALL
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+enum { HEADER = 64, SIZE = 16, CHECKSUM = 24, BEHIND = 40 };
+
+static void store(uint8_t *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) at[i] = (uint8_t)(value >> 8 * i);
+}
+
+/* As whoever means harm would do. Magic and version are made right, too: the rest is where the work is. */
+static void sign(uint8_t *bytes, size_t size)
+{
+    XXH3_state_t state;
+    memcpy(bytes,
+           "\x89"
+           "ESP\r\n\x1A\n"
+           "\x01\0\0\0",
+           12);
+    memset(bytes + BEHIND, 0, HEADER - BEHIND);
+    store(bytes + SIZE, size);
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, bytes, CHECKSUM);
+    XXH3_128bits_update(&state, bytes + BEHIND, size - BEHIND);
+    const XXH128_hash_t sum = XXH3_128bits_digest(&state);
+    store(bytes + CHECKSUM, sum.low64);
+    store(bytes + CHECKSUM + 8, sum.high64);
+}
+
+static esp_model *parse(const uint8_t *bytes, size_t size)
+{
+    esp_model *model = NULL;
+    esp_error err = {0};
+    const esp_status status = esp_model_parse(bytes, size, "input", &model, &err);
+    fuzz_require((status == ESP_OK) == (model != NULL), "there is a model just when all went well", &err);
+    if (status != ESP_OK) {
+        fuzz_require(status == ESP_ERR_PARSE || status == ESP_ERR_MEMORY, "it is the file's fault", &err);
+        fuzz_require(status != ESP_ERR_PARSE || strncmp(err.message, "input: ", 7) == 0, "the file is named", &err);
+    }
+    return model;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
+    bool same = f != NULL && g != NULL;
+    for (int c = 0; same && c != EOF;) same = (c = getc(f)) == getc(g);
+    if (f != NULL) fclose(f);
+    if (g != NULL) fclose(g);
+    return same;
+}
+
+static void round_trip(const esp_model *model)
+{
+    esp_error err = {0};
+    esp_model *again = NULL;
+    char first[4200], second[4200], *text = NULL;
+    strcpy(first, fuzz_file("first.model"));
+    strcpy(second, fuzz_file("second.model"));
+    fuzz_require(esp_model_summary(model, &text, &err) == ESP_OK, "a model has a summary", &err);
+    esp_text_free(text);
+    fuzz_require(esp_model_kernel(model) != NULL && esp_model_learner(model) != NULL, "it has a kernel", NULL);
+    for (size_t i = 0; i < esp_model_classes(model); i++)
+        fuzz_require(esp_model_class(model, i) != NULL, "a class has a name", NULL);
+    fuzz_require(esp_model_write(model, first, &err) == ESP_OK, "a model can be written", &err);
+    fuzz_require(esp_model_read(first, &again, &err) == ESP_OK, "what was written can be read", &err);
+    fuzz_require(esp_model_write(again, second, &err) == ESP_OK, "it can be written again", &err);
+    fuzz_require(same_file(first, second), "the second writing equals the first", NULL);
+    esp_model_free(again);
+    unlink(first);
+    unlink(second);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    esp_model *model = parse(data, size);
+    esp_model_free(model);
+    if (size < HEADER) return 0;
+    uint8_t *bytes = malloc(size);
+    if (bytes == NULL) return 0;
+    memcpy(bytes, data, size);
+    sign(bytes, size);
+    model = parse(bytes, size);
+    if (model != NULL) round_trip(model);
+    esp_model_free(model);
+    free(bytes);
+    return 0;
+}

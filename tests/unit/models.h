@@ -1,0 +1,229 @@
+/* What the tests of model files share: models made by hand, and the bytes of their files. */
+#ifndef MODELS_H
+#define MODELS_H
+
+#define XXH_INLINE_ALL
+#include "base/alloc.h"
+#include "cases.h"
+#include "learn/model_file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+/* ------------------------------------------------------------------ recipes */
+
+typedef struct recipe {
+    const char *name, *learner, *settings, *summary, *kernel, *data;
+    const char *class_name[4];
+    size_t classes, outputs;
+    bool one_vs_one, platt;
+} recipe;
+
+enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, RECIPES };
+
+static const recipe recipes[RECIPES] = {
+    [TREE_SVM] = {.name = "tree-svm",
+                  .learner = "svm",
+                  .settings = "C=10 multiclass=ovr",
+                  .summary = "iterations\t12\nconverged\tyes\n",
+                  .kernel = "norm(sst(tree, lambda=0.4))",
+                  .data = "{\"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\"}\n"
+                          "{\"tree\": \"(S (NP (D the) (N dog)) (VP (V saw) (NP (D the) (N cat))))\"}\n",
+                  .class_name = {"-1", "+1"},
+                  .classes = 2,
+                  .outputs = 1},
+    [VECTOR_SVR] = {.name = "vector-svr",
+                    .learner = "svr",
+                    .settings = "C=1 epsilon=0.1",
+                    .summary = "",
+                    .kernel = "rbf(x, gamma=0.5)",
+                    .data = "{\"x\": {\"len\": 3, \"caps\": 0.1}}\n{\"x\": {}}\n{\"x\": {\"caps\": -1e-300}}\n",
+                    .outputs = 1},
+    [MIXED] =
+        {.name = "mixed",
+         .learner = "svm",
+         .settings = "C=0.5 multiclass=ovo probability=1",
+         .summary = "iterations\t3\n",
+         .kernel = "norm(sst(tree, lambda=0.4)) + 0.3*poly(x, degree=3) + linear(words)*rbf(d, gamma=0.5) + "
+                   "linear(n) + sasst(tree, lambda.NP=0.8)",
+         .data = "{\"tree\": \"(S (NP (D the) w) (VP (V \\u00e9)))\", \"x\": {\"b\": 1, \"a\": 2}, \"words\": "
+                 "\"the cat|N|x sat\", \"d\": [1, 0.5], \"n\": 3}\n"
+                 "{\"tree\": \"(S)\", \"x\": {\"a\": 1, \"c\": 2}, \"words\": \"\", \"d\": [0, 2], \"n\": -1}\n"
+                 "{\"tree\": \"(S (NP (D the) w) (NP (D the) w))\", \"x\": {}, \"words\": \"dog the\", \"d\": [1, 1], "
+                 "\"n\": 0}\n"
+                 "{\"tree\": \"(NP (D the) w)\", \"x\": {\"b\": 3}, \"words\": \"cat\", \"d\": [3, 1], \"n\": 9}\n",
+         .class_name = {"a class", "", "\xFF\n"},
+         .classes = 3,
+         .outputs = 3,
+         .one_vs_one = true,
+         .platt = true},
+    [ONE_VS_REST] = {.name = "one-vs-rest",
+                     .learner = "svm",
+                     .settings = "C=1 multiclass=ovr",
+                     .summary = "",
+                     .kernel = "linear(words)",
+                     .data = "{\"words\": \"who is he\"}\n{\"words\": \"what is|VBZ it\"}\n",
+                     .class_name = {"HUM", "DESC", "LOC", "NUM"},
+                     .classes = 4,
+                     .outputs = 4},
+    [NO_SUPPORT] = {.name = "no-support",
+                    .learner = "svr",
+                    .settings = "C=1 epsilon=100",
+                    .summary = "",
+                    .kernel = "st(tree) + linear(words) + linear(x)",
+                    .data = "",
+                    .outputs = 1},
+};
+
+static inline char *copied(const char *text)
+{
+    char *copy = espi_copy_text(text, strlen(text));
+    assert_non_null(copy);
+    return copy;
+}
+
+/* Numbers that have no short decimal, and the odd ones. */
+static inline double *numbers(size_t count, double start)
+{
+    static const double odd[] = {-0.0, 4.9e-324, 1.7976931348623157e308};
+    double *value = espi_alloc(count, sizeof *value);
+    assert_non_null(value);
+    for (size_t i = 0; i < count; i++) value[i] = i % 5 < 3 ? (start + (double)i) / 3.0 : odd[i % 3];
+    return value;
+}
+
+/* Columns without an example: no reader makes them, but nothing says that there must be a support example. */
+static inline esp_dataset *without_examples(void)
+{
+    esp_dataset *data = espi_dataset_new(ESP_FORMAT_JSONL);
+    esp_error err = {0};
+    espi_column *column;
+    assert_non_null(data);
+    assert_ok(espi_row_column(data, "tree", 4, ESP_COLUMN_TREE, &column, &err), "tree", &err);
+    assert_ok(espi_row_column(data, "words", 5, ESP_COLUMN_SEQUENCE, &column, &err), "words", &err);
+    assert_ok(espi_row_column(data, "x", 1, ESP_COLUMN_VECTOR, &column, &err), "x", &err);
+    return data;
+}
+
+static inline esp_model *made(const recipe *r)
+{
+    esp_model *m = espi_model_new();
+    assert_non_null(m);
+    m->learner = copied(r->learner);
+    m->settings = copied(r->settings);
+    m->summary = copied(r->summary);
+    m->kernel = kernel_of(r->kernel);
+    m->support = r->data[0] != '\0' ? dataset_of(r->data) : without_examples();
+    m->classes = r->classes;
+    m->one_vs_one = r->one_vs_one;
+    m->outputs = r->outputs;
+    if (m->classes > 0) m->class_name = espi_alloc(m->classes, sizeof *m->class_name);
+    for (size_t i = 0; i < m->classes; i++) m->class_name[i] = copied(r->class_name[i]);
+    m->coefficient = numbers(m->support->rows * m->outputs, -1.0);
+    m->bias = numbers(m->outputs, 0.1);
+    if (r->platt) m->platt = numbers(2 * m->outputs, -2.0);
+    if (r == &recipes[MIXED]) m->support->column[0].trees.root[3] = ESPI_NO_NODE;
+    return m;
+}
+
+/* -------------------------------------------------------------------- files */
+
+static char directory[64];
+
+static const char *in_directory(const char *name)
+{
+    static char path[2][128];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", directory, name);
+    return path[turn];
+}
+
+typedef struct blob {
+    unsigned char *bytes;
+    size_t size;
+} blob;
+
+static inline blob slurp(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
+    blob b = {.bytes = malloc(1 << 20)};
+    assert_non_null(b.bytes);
+    b.size = fread(b.bytes, 1, 1 << 20, file);
+    assert_true(feof(file));
+    fclose(file);
+    return b;
+}
+
+static inline blob written(const esp_model *m)
+{
+    esp_error err = {0};
+    const char *path = in_directory("written");
+    assert_ok(esp_model_write(m, path, &err), "write", &err);
+    const blob b = slurp(path);
+    unlink(path);
+    return b;
+}
+
+static inline blob file_of(int number)
+{
+    esp_model *m = made(&recipes[number]);
+    const blob b = written(m);
+    esp_model_free(m);
+    return b;
+}
+
+static inline void store(unsigned char *at, uint64_t value, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) at[i] = (unsigned char)(value >> 8 * i);
+}
+
+static inline uint64_t fetch(const unsigned char *at, size_t bytes)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; i++) value |= (uint64_t)at[i] << 8 * i;
+    return value;
+}
+
+/* Makes the length and the checksum right, as whoever means harm would. */
+static inline void sign(blob b)
+{
+    XXH3_state_t state;
+    store(b.bytes + 16, b.size, 8);
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, b.bytes, 24);
+    XXH3_128bits_update(&state, b.bytes + 40, b.size - 40);
+    const XXH128_hash_t sum = XXH3_128bits_digest(&state);
+    store(b.bytes + 24, sum.low64, 8);
+    store(b.bytes + 32, sum.high64, 8);
+}
+
+/* Refused as a fault of the file, which is named, with this clause (NULL: any), and nothing handed out. */
+static inline void refused(const void *bytes, size_t size, const char *clause)
+{
+    esp_model *m = (esp_model *)(uintptr_t)1;
+    esp_error err = {0};
+    const esp_status status = esp_model_parse(bytes, size, "some.model", &m, &err);
+    assert_null(m);
+    if (status != ESP_ERR_PARSE) fail_msg("status %d instead of a parse error: %s", (int)status, err.message);
+    if (strncmp(err.message, "some.model: ", 12) != 0) fail_msg("the file is not named: %s", err.message);
+    if (clause != NULL && strstr(err.message, clause) == NULL) fail_msg("'%s' instead of '%s'", err.message, clause);
+}
+
+static inline int prepare(void **state)
+{
+    (void)state;
+    strcpy(directory, "/tmp/espalier-test.XXXXXX");
+    return mkdtemp(directory) == NULL;
+}
+
+static inline int clear(void **state)
+{
+    (void)state;
+    return espi_alloc_live() != 0 || rmdir(directory) != 0;
+}
+
+#endif
