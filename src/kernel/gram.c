@@ -60,6 +60,9 @@ static void place(const double *restrict rows, size_t width, double *restrict gr
         const size_t i = j < first ? first : j + 1;
         store(gram + j * n + i, rows + (i - first) * width + j, width, last - i);
     }
+#ifdef __SSE2__
+    _mm_sfence(); /* other threads see all of it once this one is done */
+#endif
 }
 
 static esp_status compute_block(void *context, size_t item, int number, esp_error *err)
