@@ -202,10 +202,10 @@ static void floor_of(char **argument)
     const espi_forest *forest = &data->column[0].trees;
     esp_kernel *kernel = parse(argument[2]);
     espi_plans plans;
-    espi_dag dag;
+    espi_dag dag = {0};
     esp_error err;
     check(espi_plans_make(&plans, forest, NULL, forest->productions, NULL, &err), &err);
-    bool ok = espi_dag_init(&dag, forest->productions, forest->vertices);
+    bool ok = true;
     for (size_t i = 0; ok && i < n; i++) {
         const espi_plan plan = espi_plan_of(&plans, i);
         ok = espi_dag_insert(&dag, &plan);

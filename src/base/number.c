@@ -74,7 +74,8 @@ static size_t take_digits(const char *text, size_t at, size_t size, decimal *d)
     return any ? at : 0;
 }
 
-bool espi_number_parse(const char *text, size_t size, double *value)
+/* Whether all of the text is a decimal number, whose value goes to *value; false there: it is not finite. */
+static bool scan(const char *text, size_t size, double *value, bool *finite)
 {
     decimal d; /* its digits need no zeros */
     d.negative = size > 0 && text[0] == '-';
@@ -92,23 +93,27 @@ bool espi_number_parse(const char *text, size_t size, double *value)
         d.power += minus ? -exponent : exponent;
     }
     if (at != size) return false;
-    if (d.digits > 0) return convert(&d, value);
-    *value = d.negative ? -0.0 : 0.0;
+    *finite = true;
+    if (d.digits > 0) *finite = convert(&d, value);
+    else *value = d.negative ? -0.0 : 0.0;
     return true;
+}
+
+bool espi_number_parse(const char *text, size_t size, double *value)
+{
+    bool finite;
+    return scan(text, size, value, &finite) && finite;
 }
 
 bool espi_number_like(const char *text, size_t size)
 {
     static const char *const words[] = {"nan", "inf", "infinity"};
     const size_t sign = size > 0 && (text[0] == '+' || text[0] == '-');
-    size_t digits = 0, other = 0;
+    double value;
+    bool finite;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i]) == size - sign && strncasecmp(words[i], text + sign, size - sign) == 0) return true;
-    for (size_t i = sign; i < size; i++) {
-        if (text[i] >= '0' && text[i] <= '9') digits++;
-        else if (strchr(".eE+-", text[i]) == NULL || text[i] == '\0' || digits == 0) other++;
-    }
-    return digits > 0 && other == 0;
+    return scan(text, size, &value, &finite);
 }
 
 static size_t print(double value, int digits, char text[32])

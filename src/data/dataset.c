@@ -94,6 +94,7 @@ static espi_symbols *symbols_of(espi_column *c)
 void espi_row_begin(esp_dataset *data)
 {
     data->row_target_number = false;
+    data->kept_targets = data->target_texts.count;
     for (size_t i = 0; i < data->columns; i++) data->column[i].kept_symbols = symbols_of(&data->column[i])->count;
 }
 
@@ -131,6 +132,7 @@ void espi_row_drop(esp_dataset *data)
         if (c->vectors.row != NULL) c->vectors.entries = c->vectors.row[data->rows];
     }
     data->target_rows = data->target_name != NULL ? data->rows : 0;
+    espi_symbols_truncate(&data->target_texts, data->kept_targets);
 }
 
 /* ---------------------------------------------------------------- values */

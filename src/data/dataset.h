@@ -47,6 +47,7 @@ struct esp_dataset {
     size_t target_rows, target_capacity;
     size_t target_numbers; /* rows whose target came as a number */
     bool row_target_number; /* of the row at hand */
+    size_t kept_targets;    /* texts of the complete rows */
     size_t bad_rows;
     char *first_bad;
 };

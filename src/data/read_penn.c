@@ -20,8 +20,8 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
 /* The next line that starts with a bracket: treebanks indent the lines inside a tree. */
 static void recover(espi_reader *r)
 {
-    do espi_stream_skip_line(&r->stream);
-    while (espi_stream_peek(&r->stream) >= 0 && espi_stream_peek(&r->stream) != '(');
+    espi_stream *s = &r->stream;
+    while (espi_stream_peek(s) >= 0 && !(s->column == 1 && espi_stream_peek(s) == '(')) espi_stream_skip_line(s);
 }
 
 const espi_reader_class espi_read_penn = {.target = ESPI_TARGET_NONE, .next = next, .recover = recover};

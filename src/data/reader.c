@@ -130,14 +130,17 @@ esp_status espi_reader_tree(espi_reader *r, espi_column *column, bool lines, esp
         return espi_stream_fail(s, err, "a tree starts with '(', not with %s", espi_quote(s->at, 1, quoted));
     const size_t line = s->line;
     espi_tree_begin(&r->trees, &column->trees, r->options.clean);
+    /* To skip bad trees, one must see where the next starts: at the start of a line. */
+    const bool watch = lines && r->options.skip_bad;
     for (;;) {
         if (s->at == s->end && !espi_stream_fill(s)) return unfinished_tree(r, line, err);
         const size_t have = (size_t)(s->end - s->at);
-        const char *newline = lines ? NULL : memchr(s->at, '\n', have);
-        if (newline == s->at) return unfinished_tree(r, line, err);
-        size_t used;
-        const espi_tree_state state =
-            espi_tree_feed(&r->trees, s->at, newline != NULL ? (size_t)(newline - s->at) : have, &used);
+        const char *newline = lines && !watch ? NULL : memchr(s->at, '\n', have);
+        if (newline == s->at && !lines) return unfinished_tree(r, line, err);
+        if (watch && s->line > line && s->column == 1 && *s->at == '(')
+            return espi_stream_fail(s, err, "a tree starts here, but the one that starts in line %zu has not ended", line);
+        size_t used, size = newline != NULL ? (size_t)(newline - s->at) + watch : have;
+        const espi_tree_state state = espi_tree_feed(&r->trees, s->at, size, &used);
         espi_stream_advance(s, used);
         if (state == ESPI_TREE_COMPLETE) return espi_set_tree(column, r->trees.root, err);
         if (state == ESPI_TREE_WRONG) return espi_stream_fail(s, err, "%s", r->trees.reason);

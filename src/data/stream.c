@@ -53,8 +53,8 @@ static size_t read_raw(espi_stream *s, char *to, size_t room)
     }
     ssize_t n;
     do n = read(src->fd, to, room < SSIZE_MAX ? room : SSIZE_MAX);
-    while (n < 0 && errno == EINTR && espi_progress(s->run, "reading", -1.0, NULL) == ESP_OK);
-    if (n < 0) fail(s, espi_fail_errno(&s->error, s->name));
+    while (n < 0 && errno == EINTR && (s->status = espi_progress(s->run, "reading", -1.0, &s->error)) == ESP_OK);
+    if (n < 0 && s->status == ESP_OK) fail(s, espi_fail_errno(&s->error, s->name));
     src->ended = n <= 0;
     return n > 0 ? (size_t)n : 0;
 }
@@ -136,7 +136,7 @@ bool espi_stream_fill(espi_stream *s)
     const size_t unread = (size_t)(s->end - s->at);
     if (s->status != ESP_OK) return false;
     if (unread + CHUNK > s->capacity) {
-        const size_t capacity = s->capacity < unread + CHUNK ? (unread + CHUNK) * 2 : s->capacity;
+        const size_t capacity = (unread + CHUNK) * 2;
         char *buffer = espi_alloc(capacity, 1);
         if (buffer == NULL) {
             s->end = s->at;

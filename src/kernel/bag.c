@@ -63,7 +63,7 @@ static bool end_row(builder *b)
     if (!espi_reserve(&bag->feature, &bag->capacity[0], at + b->entries, sizeof *bag->feature) ||
         !espi_reserve(&bag->value, &bag->capacity[1], at + b->entries, sizeof *bag->value))
         return false;
-    qsort(b->entry, b->entries, sizeof *b->entry, by_feature);
+    if (b->entries > 1) qsort(b->entry, b->entries, sizeof *b->entry, by_feature);
     double known = 0.0, other = 0.0;
     for (size_t i = 0; i < b->entries;) {
         const uint32_t feature = b->entry[i].feature;
@@ -106,7 +106,7 @@ static bool add_words(builder *b, const espi_sequences *s, size_t row)
     for (size_t t = s->row[row]; t < s->row[row + 1]; t++) {
         const espi_symbol *word = &s->symbols.symbol[s->factor[s->token[t]]];
         if (!espi_reserve(&b->lower, &b->lower_capacity, word->size, 1)) return false;
-        memcpy(b->lower, word->text, word->size);
+        if (word->size > 0) memcpy(b->lower, word->text, word->size);
         lower_case(b->lower, word->size);
         if (!add(b, b->lower, word->size, 1.0)) return false;
     }

@@ -4,19 +4,6 @@
 
 #include <string.h>
 
-bool espi_dag_init(espi_dag *dag, size_t groups, size_t vertices)
-{
-    *dag = (espi_dag){.groups = groups, .vertices = vertices};
-    dag->group = espi_alloc_zero(groups, sizeof *dag->group);
-    dag->rank = espi_alloc(vertices, sizeof *dag->rank);
-    if (dag->group == NULL || dag->rank == NULL) {
-        espi_dag_free(dag);
-        return false;
-    }
-    memset(dag->rank, 0xFF, vertices * sizeof *dag->rank);
-    return true;
-}
-
 void espi_dag_free(espi_dag *dag)
 {
     for (size_t g = 0; dag->group != NULL && g < dag->groups; g++) {
@@ -27,6 +14,19 @@ void espi_dag_free(espi_dag *dag)
     espi_free(dag->group);
     espi_free(dag->rank);
     *dag = (espi_dag){0};
+}
+
+/* Room for a group and a vertex of the forest with these numbers. */
+static bool grow_dag(espi_dag *dag, uint32_t group, uint32_t vertex)
+{
+    size_t groups = dag->groups, vertices = dag->vertices;
+    if (!espi_reserve(&dag->group, &groups, (size_t)group + 1, sizeof *dag->group)) return false;
+    if (groups > dag->groups) memset(dag->group + dag->groups, 0, (groups - dag->groups) * sizeof *dag->group);
+    dag->groups = groups;
+    if (!espi_reserve(&dag->rank, &vertices, (size_t)vertex + 1, sizeof *dag->rank)) return false;
+    if (vertices > dag->vertices) memset(dag->rank + dag->vertices, 0xFF, (vertices - dag->vertices) * sizeof *dag->rank);
+    dag->vertices = vertices;
+    return true;
 }
 
 /* Room for one more vertex; the child matrix is laid out anew when its row length doubles. */
@@ -73,6 +73,7 @@ static bool add_occurrence(espi_dag *dag, espi_group *group, uint32_t item)
 bool espi_dag_insert(espi_dag *dag, const espi_plan *plan)
 {
     for (size_t i = 0; i < plan->words; i++) {
+        if (!grow_dag(dag, plan->word[i].group, plan->word[i].vertex)) return false;
         espi_group *group = &dag->group[plan->word[i].group];
         group->vertices = 1;
         dag->rank[plan->word[i].vertex] = 0;
@@ -80,6 +81,7 @@ bool espi_dag_insert(espi_dag *dag, const espi_plan *plan)
     }
     for (size_t i = 0; i < plan->nodes; i++) {
         const espi_plan_node *node = &plan->node[i];
+        if (!grow_dag(dag, node->group, node->vertex)) return false;
         if (dag->rank[node->vertex] == ESPI_NO_NODE && !add_vertex(dag, plan, node)) return false;
         for (double n = 0.0; n < node->count; n++)
             if (!add_occurrence(dag, &dag->group[node->group], dag->rank[node->vertex])) return false;

@@ -31,7 +31,7 @@ typedef struct espi_group { /* the vertices of one production */
     uint8_t *dense; /* of a frequent pre-terminal: how often it occurs in each tree; NULL: as told by `at` alone */
 } espi_group;
 
-typedef struct espi_dag {
+typedef struct espi_dag { /* of zeros: empty */
     espi_group *group;
     size_t groups;
     uint32_t *rank; /* of each vertex of the forest in its group; ESPI_NO_NODE: not in the DAG */
@@ -44,15 +44,13 @@ typedef struct espi_decay {
     const double *lambda, *alpha;
 } espi_decay;
 
-/* An empty DAG for plans with fewer than `groups` groups over a forest of so many vertices. False: memory is out. */
-bool espi_dag_init(espi_dag *dag, size_t groups, size_t vertices);
-/* Adds the next tree. A DAG after a failure can only be freed. */
+/* Adds the next tree; groups and vertices may be new. A DAG after a failure can only be freed. */
 bool espi_dag_insert(espi_dag *dag, const espi_plan *plan);
 /* Lays out frequent pre-terminals for whole rows; for a DAG that will not grow. False: memory is out. */
 bool espi_dag_settle(espi_dag *dag);
 void espi_dag_free(espi_dag *dag);
 
-/* What matching trees against a DAG needs; one per thread. */
+/* What matching trees against a DAG needs; one per thread. The DAG may grow between two calls. */
 typedef struct espi_matcher espi_matcher;
 /* Both pointers must outlive the matcher. NULL if memory is out. */
 espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay);

@@ -103,6 +103,9 @@ static void place(void *context, const double *rows, size_t width, size_t first,
         const size_t i = j < first ? first : j + 1;
         store(m->gram + j * n + i, rows + (i - first) * width + j, width, last - i);
     }
+#ifdef __SSE2__
+    _mm_sfence(); /* other threads see all of it once this one is done */
+#endif
 }
 
 esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,

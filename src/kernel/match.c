@@ -12,9 +12,10 @@
 typedef struct slot { /* a column of the pool */
     double *value;
     size_t capacity;
-    uint32_t users; /* plan nodes that have this column and are still needed */
-    bool fixed;     /* a node above with the same production has the same column: see make_or_share */
-    double pending; /* occurrences of nodes that share it, not yet added to w */
+    uint64_t serial;  /* its name among all columns of the tree: equal columns of a group have one */
+    uint32_t group;
+    uint32_t users;   /* plan nodes that have this column and are still needed, and the group's newest */
+    double pending;   /* occurrences of nodes that share it, not yet added to w */
 } slot;
 
 typedef struct reach { /* per group: how much of it lies in trees before `to` */
@@ -28,24 +29,29 @@ typedef struct sum { /* w of a group that several nodes of the tree belong to */
     uint32_t group;
     double *w;
     size_t capacity;
+    uint32_t slot; /* the group's newest column ... */
+    size_t node;   /* ... and the node it was made for; slot ESPI_NO_NODE: none */
 } sum;
 
 struct espi_matcher {
     const espi_dag *dag;
     const espi_decay *decay;
     const espi_plan *plan; /* at hand */
-    reach *reach;
+    reach *reach; /* per group */
+    size_t reaches;
     slot *slot;
     size_t slots, slot_capacity;
     uint32_t *unused; /* slots not in use, a stack */
     size_t unused_count, unused_capacity;
     struct state {
-        uint32_t slot; /* of its column, ESPI_NO_NODE: none */
-        uint32_t uses; /* that are still to come */
-    } *state;          /* per plan node */
+        uint64_t serial; /* of its column; 0: none */
+        uint32_t slot;   /* ESPI_NO_NODE: none, or no longer needed */
+        uint32_t uses;   /* that are still to come */
+    } *state;            /* per plan node */
     size_t state_capacity;
     sum *sum;
     size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
+    uint64_t serial;
 };
 
 espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay)
@@ -54,10 +60,7 @@ espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay)
     if (m == NULL) return NULL;
     m->dag = dag;
     m->decay = decay;
-    m->reach = espi_alloc_zero(dag->groups, sizeof *m->reach);
-    if (m->reach != NULL) return m;
-    espi_matcher_free(m);
-    return NULL;
+    return m;
 }
 
 void espi_matcher_free(espi_matcher *m)
@@ -113,14 +116,16 @@ HOT static void add_column(double *restrict w, const double *restrict col, size_
     for (size_t r = 0; r < n; r++) w[r] += count * col[r];
 }
 
-static void scatter(double *restrict out, const espi_occurrence *restrict at, size_t n, const double *restrict w)
+static void scatter(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,
+                    const double *restrict w)
 {
-    for (size_t k = 0; k < n; k++) out[at[k].tree] += w[at[k].item];
+    for (size_t k = 0; k < n; k++) out[at[k].tree - from] += w[at[k].item];
 }
 
-static void scatter_counts(double *restrict out, const espi_occurrence *restrict at, size_t n, double value)
+static void scatter_counts(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,
+                           double value)
 {
-    for (size_t k = 0; k < n; k++) out[at[k].tree] += value * at[k].item;
+    for (size_t k = 0; k < n; k++) out[at[k].tree - from] += value * at[k].item;
 }
 
 HOT static void add_counts(double *restrict out, const uint8_t *restrict count, size_t n, double value)
@@ -180,16 +185,15 @@ static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
     }
     size_t first = 0;
     while (s->from > 0 && first < c->occurrences && group->at[first].tree < s->from) first++;
-    double *out = s->out - s->from;
-    if (group->inner == 0) scatter_counts(out, group->at + first, c->occurrences - first, w[0]);
-    else scatter(out, group->at + first, c->occurrences - first, w);
+    if (group->inner == 0) scatter_counts(s->out, s->from, group->at + first, c->occurrences - first, w[0]);
+    else scatter(s->out, s->from, group->at + first, c->occurrences - first, w);
 }
 
-/* The w of a group that several nodes share: zeros at first. */
-static double *sum_of(espi_matcher *m, uint32_t g)
+/* The w of a group that several nodes share: zeros at first. The group has vertices. */
+static sum *sum_of(espi_matcher *m, uint32_t g)
 {
     reach *c = &m->reach[g];
-    if (c->sum > 0) return m->sum[c->sum - 1].w;
+    if (c->sum > 0) return &m->sum[c->sum - 1];
     if (m->sums == m->sum_room) {
         if (!espi_reserve(&m->sum, &m->sum_capacity, m->sums + 1, sizeof *m->sum)) return NULL;
         m->sum[m->sum_room++] = (sum){0};
@@ -198,12 +202,14 @@ static double *sum_of(espi_matcher *m, uint32_t g)
     if (!espi_reserve(&s->w, &s->capacity, c->vertices, sizeof *s->w)) return NULL;
     memset(s->w, 0, c->vertices * sizeof *s->w);
     s->group = g;
+    s->slot = ESPI_NO_NODE;
     c->sum = (uint32_t)++m->sums;
-    return s->w;
+    return s;
 }
 
 /* --------------------------------------------------------------- columns */
 
+/* A column for a node of a group, which becomes its first user. */
 static double *take_slot(espi_matcher *m, size_t node, size_t size)
 {
     if (m->unused_count == 0) {
@@ -217,25 +223,30 @@ static double *take_slot(espi_matcher *m, size_t node, size_t size)
     slot *s = &m->slot[number];
     if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
     m->unused_count--;
-    m->state[node].slot = number;
+    s->serial = ++m->serial;
+    s->group = m->plan->node[node].group;
     s->users = 1;
-    s->fixed = false;
     s->pending = 0.0;
+    m->state[node].slot = number;
+    m->state[node].serial = s->serial;
     return s->value;
 }
 
-static void release_slot(espi_matcher *m, size_t node)
+static void leave_slot(espi_matcher *m, uint32_t number)
 {
-    const uint32_t number = m->state[node].slot;
-    if (number == ESPI_NO_NODE) return;
-    m->state[node].slot = ESPI_NO_NODE;
     slot *s = &m->slot[number];
     if (--s->users > 0) return;
     if (s->pending > 0.0) {
-        const reach *c = &m->reach[m->plan->node[node].group];
+        const reach *c = &m->reach[s->group];
         add_column(m->sum[c->sum - 1].w, s->value, c->vertices, s->pending);
     }
     m->unused[m->unused_count++] = number;
+}
+
+static void release_column(espi_matcher *m, size_t node)
+{
+    if (m->state[node].slot != ESPI_NO_NODE) leave_slot(m, m->state[node].slot);
+    m->state[node].slot = ESPI_NO_NODE;
 }
 
 /* The column of a plan node, from its children's. */
@@ -252,7 +263,7 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     for (size_t k = 0; k < group->inner; k++, child_group += 2 * (size_t)group->capacity) {
         const bool word = (child[k] & ESPI_WORD) != 0;
         const uint32_t q = word ? child[k] & ~ESPI_WORD : m->plan->node[child[k]].group;
-        if (q >= m->dag->groups) {
+        if (q >= m->dag->groups || (!word && m->state[child[k]].slot == ESPI_NO_NODE)) {
             scale *= alpha;
             continue;
         }
@@ -274,61 +285,101 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     return col;
 }
 
-/* The column of a node, added to w. In a chain of one production columns soon stop changing (lambda < 1); from
- * there on all nodes above share one, and a chain of a million nodes costs a few columns instead of a million. */
-static bool make_or_share(espi_matcher *m, size_t number, sink *s)
+/* Whether two nodes of a group have the same children, as far as columns can tell. */
+static bool same_below(const espi_matcher *m, size_t a, size_t b)
 {
-    const espi_plan_node *node = &m->plan->node[number];
-    const size_t n = reach_of(m, node->group, s->to)->vertices;
-    const uint32_t below = m->plan->child[node->first];
-    const bool twin = node->end - node->first == 1 && (below & ESPI_WORD) == 0 &&
-                      m->plan->node[below].group == node->group;
-    if (twin && m->slot[m->state[below].slot].fixed) {
-        m->state[number].slot = m->state[below].slot;
-        m->slot[m->state[number].slot].users++;
-        m->slot[m->state[number].slot].pending += node->count;
+    const espi_plan_node *x = &m->plan->node[a], *y = &m->plan->node[b];
+    for (size_t k = 0; k < x->end - x->first; k++) {
+        const uint32_t i = m->plan->child[x->first + k], j = m->plan->child[y->first + k];
+        if (((i | j) & ESPI_WORD) != 0 ? i != j : m->state[i].serial != m->state[j].serial) return false;
+    }
+    return true;
+}
+
+static void share(espi_matcher *m, size_t number, uint32_t shared)
+{
+    m->state[number].slot = shared;
+    m->state[number].serial = m->slot[shared].serial;
+    m->slot[shared].users++;
+    m->slot[shared].pending += m->plan->node[number].count;
+}
+
+/* The column of one of several nodes of a group, added to w. Along a chain of productions that repeats, columns soon
+ * stop changing (lambda < 1), and the nodes above share the group's newest: a chain of a million nodes costs a few
+ * columns instead of a million. */
+static bool make_or_share(espi_matcher *m, size_t number, size_t n)
+{
+    sum *s = sum_of(m, m->plan->node[number].group);
+    if (s == NULL) return false;
+    if (s->slot != ESPI_NO_NODE && same_below(m, number, s->node)) {
+        share(m, number, s->slot);
         return true;
     }
     const double *col = make_column(m, number, n);
     if (col == NULL) return false;
-    if (twin)
-        m->slot[m->state[number].slot].fixed =
-            memcmp(col, m->slot[m->state[below].slot].value, n * sizeof *col) == 0;
-    if (node->alone) {
-        use(m, node->group, col, s);
-        return true;
+    if (s->slot != ESPI_NO_NODE && memcmp(col, m->slot[s->slot].value, n * sizeof *col) == 0) {
+        release_column(m, number);
+        share(m, number, s->slot);
+    } else {
+        add_column(s->w, col, n, m->plan->node[number].count);
+        if (s->slot != ESPI_NO_NODE) leave_slot(m, s->slot);
+        s->slot = m->state[number].slot;
+        m->slot[s->slot].users++;
     }
-    double *w = sum_of(m, node->group);
-    if (w != NULL) add_column(w, col, n, node->count);
-    return w != NULL;
+    s->node = number;
+    return true;
+}
+
+/* A node's column, and what it adds to the result. Nodes that the DAG has nothing like have no column. */
+static bool visit(espi_matcher *m, size_t number, sink *s)
+{
+    const espi_plan_node *node = &m->plan->node[number];
+    const size_t n = node->group < m->dag->groups ? reach_of(m, node->group, s->to)->vertices : 0;
+    if (n == 0) return true;
+    if (!node->alone) return make_or_share(m, number, n);
+    const double *col = make_column(m, number, n);
+    if (col != NULL) use(m, node->group, col, s);
+    return col != NULL;
 }
 
 static void release_children(espi_matcher *m, const espi_plan_node *node)
 {
     for (size_t k = node->first; k < node->end; k++) {
         const uint32_t child = m->plan->child[k];
-        if ((child & ESPI_WORD) == 0 && --m->state[child].uses == 0) release_slot(m, child);
+        if ((child & ESPI_WORD) == 0 && --m->state[child].uses == 0) release_column(m, child);
     }
+}
+
+/* Room for all that the tree and the DAG, which may have grown, ask for. */
+static bool start(espi_matcher *m, const espi_plan *plan)
+{
+    size_t capacity = m->reaches;
+    m->plan = plan;
+    m->serial = 0;
+    if (!espi_reserve(&m->reach, &capacity, m->dag->groups, sizeof *m->reach)) return false;
+    if (capacity > m->reaches) memset(m->reach + m->reaches, 0, (capacity - m->reaches) * sizeof *m->reach);
+    m->reaches = capacity;
+    return espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state);
 }
 
 static bool match(espi_matcher *m, const espi_plan *plan, sink *s)
 {
-    bool ok = espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state);
-    m->plan = plan;
+    if (!start(m, plan)) return false;
+    bool ok = true;
     for (size_t i = 0; i < plan->words; i++) {
         const espi_plan_word *word = &plan->word[i];
-        if (word->group >= m->dag->groups) continue;
-        reach_of(m, word->group, s->to);
+        if (word->group >= m->dag->groups || reach_of(m, word->group, s->to)->vertices == 0) continue;
         const double w = word->count * m->decay->lambda[word->group];
         use(m, word->group, &w, s);
     }
     for (size_t i = 0; i < plan->nodes && ok; i++) {
         m->state[i] = (struct state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
-        if (plan->node[i].group < m->dag->groups) ok = make_or_share(m, i, s);
+        ok = visit(m, i, s);
         release_children(m, &plan->node[i]);
-        if (plan->node[i].uses == 0) release_slot(m, i);
+        if (plan->node[i].uses == 0) release_column(m, i);
     }
     for (size_t i = 0; i < m->sums; i++) {
+        if (ok && m->sum[i].slot != ESPI_NO_NODE) leave_slot(m, m->sum[i].slot);
         if (ok) use(m, m->sum[i].group, m->sum[i].w, s);
         m->reach[m->sum[i].group].sum = 0;
     }

@@ -45,52 +45,130 @@ static double small_value(const espi_plan *plan, const espi_decay *decay, double
     return sum;
 }
 
-/* A DAG of this tree alone. */
-static bool large_value(const espi_plan *plan, const espi_decay *decay, size_t groups, size_t vertices, double *value)
-{
-    espi_dag dag;
-    *value = 0.0;
-    bool ok = espi_dag_init(&dag, groups, vertices);
-    espi_matcher *matcher = ok && espi_dag_insert(&dag, plan) ? espi_matcher_new(&dag, decay) : NULL;
-    ok = matcher != NULL && espi_match_row(matcher, plan, 0, 1, value);
-    espi_matcher_free(matcher);
-    espi_dag_free(&dag);
-    return ok;
-}
+typedef struct self_worker {
+    double *delta;   /* small trees: a table of pairs */
+    uint32_t *local; /* large ones: group -> its number within the tree; ESPI_NO_NODE: none yet */
+} self_worker;
 
 typedef struct self_job {
     const espi_plans *plans;
     const espi_decay *decay;
-    size_t groups, vertices;
+    size_t groups;
     double *value;
-    double **delta; /* per thread */
+    self_worker *worker; /* per thread */
 } self_job;
 
-static esp_status self_chunk(void *context, size_t item, int worker, esp_error *err)
+/* A large tree in numbers of its own, so that its cost does not depend on the other trees. */
+typedef struct local_tree {
+    espi_plan plan;
+    espi_plan_node *node;
+    espi_plan_word *word;
+    uint32_t *child;
+    double *lambda, *alpha; /* per local group */
+    size_t groups;
+} local_tree;
+
+static void free_local(local_tree *t)
+{
+    espi_free(t->node);
+    espi_free(t->word);
+    espi_free(t->child);
+    espi_free(t->lambda);
+    espi_free(t->alpha);
+}
+
+static uint32_t local_group(local_tree *t, uint32_t *local, const espi_decay *decay, uint32_t group)
+{
+    if (local[group] != ESPI_NO_NODE) return local[group];
+    t->lambda[t->groups] = decay->lambda[group];
+    t->alpha[t->groups] = decay->alpha[group];
+    return local[group] = (uint32_t)t->groups++;
+}
+
+static bool make_local(local_tree *t, const espi_plan *plan, const espi_decay *decay, uint32_t *local)
+{
+    const size_t children = plan->nodes > 0 ? plan->node[plan->nodes - 1].end : 0;
+    t->node = espi_alloc(plan->nodes, sizeof *t->node);
+    t->word = espi_alloc(plan->words, sizeof *t->word);
+    t->child = espi_alloc(children, sizeof *t->child);
+    t->lambda = espi_alloc(plan->nodes + plan->words, sizeof *t->lambda);
+    t->alpha = espi_alloc(plan->nodes + plan->words, sizeof *t->alpha);
+    if (t->node == NULL || t->word == NULL || t->child == NULL || t->lambda == NULL || t->alpha == NULL) return false;
+    for (size_t i = 0; i < plan->words; i++) {
+        t->word[i] = plan->word[i];
+        t->word[i].group = local_group(t, local, decay, plan->word[i].group);
+        t->word[i].vertex = (uint32_t)i;
+    }
+    for (size_t i = 0; i < plan->nodes; i++) {
+        t->node[i] = plan->node[i];
+        t->node[i].group = local_group(t, local, decay, plan->node[i].group);
+        t->node[i].vertex = (uint32_t)(plan->words + i);
+    }
+    for (size_t k = 0; k < children; k++) {
+        const uint32_t c = plan->child[k];
+        t->child[k] = (c & ESPI_WORD) != 0 ? ESPI_WORD | local[c & ~ESPI_WORD] : c;
+    }
+    t->plan = (espi_plan){
+        .node = t->node, .nodes = plan->nodes, .child = t->child, .word = t->word, .words = plan->words};
+    return true;
+}
+
+/* By a DAG of this tree alone. */
+static bool large_value(const espi_plan *plan, const espi_decay *decay, uint32_t *local, double *value)
+{
+    local_tree t = {0};
+    espi_dag dag = {0};
+    espi_matcher *matcher = NULL;
+    *value = 0.0;
+    bool ok = make_local(&t, plan, decay, local) && espi_dag_insert(&dag, &t.plan);
+    const espi_decay own = {.lambda = t.lambda, .alpha = t.alpha};
+    if (ok) matcher = espi_matcher_new(&dag, &own);
+    ok = matcher != NULL && espi_match_row(matcher, &t.plan, 0, 1, value);
+    for (size_t i = 0; i < plan->words; i++) local[plan->word[i].group] = ESPI_NO_NODE;
+    for (size_t i = 0; i < plan->nodes; i++) local[plan->node[i].group] = ESPI_NO_NODE;
+    espi_matcher_free(matcher);
+    espi_dag_free(&dag);
+    free_local(&t);
+    return ok;
+}
+
+static bool start_self_worker(const self_job *j, self_worker *w)
+{
+    if (w->local != NULL) return true;
+    if (w->delta == NULL) w->delta = espi_alloc(SMALL * SMALL, sizeof *w->delta);
+    if (w->delta == NULL) return false;
+    w->local = espi_alloc(j->groups, sizeof *w->local);
+    if (w->local != NULL) memset(w->local, 0xFF, j->groups * sizeof *w->local);
+    return w->local != NULL;
+}
+
+static esp_status self_chunk(void *context, size_t item, int number, esp_error *err)
 {
     const self_job *j = context;
-    double **delta = &j->delta[worker];
-    if (*delta == NULL) *delta = espi_alloc(SMALL * SMALL, sizeof **delta);
-    bool ok = *delta != NULL;
+    self_worker *w = &j->worker[number];
+    bool ok = start_self_worker(j, w);
     for (size_t k = 0; ok && k < j->plans->chunk[item].trees; k++) {
         const size_t i = item * ESPI_PLAN_CHUNK + k;
         const espi_plan plan = espi_plan_of(j->plans, i);
-        if (plan.nodes <= SMALL) j->value[i] = small_value(&plan, j->decay, *delta);
-        else ok = large_value(&plan, j->decay, j->groups, j->vertices, &j->value[i]);
+        if (plan.nodes <= SMALL) j->value[i] = small_value(&plan, j->decay, w->delta);
+        else ok = large_value(&plan, j->decay, w->local, &j->value[i]);
     }
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, size_t vertices,
-                            const esp_run *run, double *value, esp_error *err)
+esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
+                            double *value, esp_error *err)
 {
     const int workers = espi_worker_count(run, plans->chunks);
-    self_job j = {.plans = plans, .decay = decay, .groups = groups, .vertices = vertices, .value = value};
-    j.delta = espi_alloc_zero((size_t)workers, sizeof *j.delta);
-    if (j.delta == NULL) return espi_no_memory(err);
+    self_job j = {.plans = plans, .decay = decay, .groups = groups, .value = value};
+    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
+    if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", plans->chunks, self_chunk, &j, err);
-    for (int i = 0; i < workers; i++) espi_free(j.delta[i]);
-    espi_free(j.delta);
+    for (int i = 0; i < workers; i++) {
+        espi_free(j.worker[i].delta);
+        espi_free(j.worker[i].local);
+    }
+    espi_free(j.worker);
     return status;
 }
 

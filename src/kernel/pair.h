@@ -6,10 +6,9 @@
 #include "kernel/dag.h"
 #include "kernel/wide.h"
 
-/* K(T, T) in plain doubles for all trees; not finite where it overflows. `groups` and `vertices` as in
- * espi_dag_init. */
-esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, size_t vertices,
-                            const esp_run *run, double *value, esp_error *err);
+/* K(T, T) in plain doubles for all trees, whose groups are fewer than `groups`; not finite where it overflows. */
+esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
+                            double *value, esp_error *err);
 
 /* False if memory is out. */
 bool espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, espi_wide *value);

@@ -142,7 +142,7 @@ static esp_status make_plans(tree_part *t, const esp_run *run, esp_error *err)
 static bool prepare(tree_part *t)
 {
     if (t->algorithm == DAG) {
-        bool ok = espi_dag_init(&t->dag, t->cols->productions, t->cols->vertices);
+        bool ok = true;
         for (size_t i = 0; ok && i < t->cols->roots; i++) {
             const espi_plan plan = espi_plan_of(&t->col_plans, i);
             ok = espi_dag_insert(&t->dag, &plan);
@@ -225,8 +225,7 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
 {
     const tree_part *t = view(part);
     const espi_plans *plans = plans_of(t, side);
-    const size_t vertices = plans == &t->row_plans ? t->rows->vertices : t->cols->vertices;
-    const esp_status status = espi_self_values(plans, &t->decay, t->productions, vertices, run, out, err);
+    const esp_status status = espi_self_values(plans, &t->decay, t->productions, run, out, err);
     for (size_t i = 0; status == ESP_OK && t->bow > 0.0 && i < plans->trees; i++)
         out[i] += t->bow * words_of(t, side)->square[i];
     return status;

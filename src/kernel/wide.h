@@ -13,9 +13,12 @@ typedef struct espi_wide {
 
 static inline espi_wide espi_wide_norm(double m, int64_t e)
 {
+    const int64_t most = INT64_MAX / 4; /* sums of two exponents must not overflow */
     int shift;
     const double fraction = frexp(m, &shift);
-    return (espi_wide){fraction, fraction == 0.0 ? 0 : e + shift};
+    if (fraction == 0.0) return (espi_wide){0.0, 0};
+    e += shift;
+    return (espi_wide){fraction, e > most ? most : e < -most ? -most : e};
 }
 static inline espi_wide espi_wide_of(double x) { return espi_wide_norm(x, 0); }
 
