@@ -97,6 +97,13 @@ const char *espi_quote(const char *bytes, size_t size, char text[96])
     return text;
 }
 
+void espi_append(char *text, size_t room, const char *more)
+{
+    const size_t used = strlen(text);
+    if (used + strlen(more) + 4 < room) memcpy(text + used, more, strlen(more) + 1);
+    else if (used < 3 || strcmp(text + used - 3, "...") != 0) snprintf(text + used, room - used, "...");
+}
+
 /* Edit distance (insert, delete, replace, swap of neighbours counted as two edits) over one row. */
 static size_t edit_distance(const char *a, const char *b)
 {

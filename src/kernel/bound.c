@@ -13,25 +13,18 @@
 
 static const char *const type_names[] = {"tree", "sequence", "vector"};
 
-static void append(char *text, size_t room, const char *more)
-{
-    const size_t used = strlen(text);
-    if (used + strlen(more) + 5 < room) strcat(text, more);
-    else if (used < 4 || strcmp(text + used - 3, "...") != 0) strcat(text, "...");
-}
-
 /* "a, b, c": the columns of a dataset, all or those of one type. */
 static void list_columns(const esp_dataset *data, int type, char *text, size_t room)
 {
     *text = '\0';
     for (size_t i = 0; i < data->columns; i++) {
         if (type >= 0 && (int)data->column[i].type != type) continue;
-        if (*text != '\0') append(text, room, ", ");
-        append(text, room, data->column[i].name);
+        if (*text != '\0') espi_append(text, room, ", ");
+        espi_append(text, room, data->column[i].name);
         if (type >= 0) continue;
-        append(text, room, " (");
-        append(text, room, type_names[data->column[i].type]);
-        append(text, room, ")");
+        espi_append(text, room, " (");
+        espi_append(text, room, type_names[data->column[i].type]);
+        espi_append(text, room, ")");
     }
 }
 
@@ -85,6 +78,25 @@ esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data,
     const espi_column *column;
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
         status = espi_leaf_column(&kernel->leaf[i], data, &column, err);
+    return status;
+}
+
+esp_status espi_kernel_bind_names(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err)
+{
+    *out = NULL;
+    esp_kernel *copy;
+    esp_status status = esp_kernel_parse(kernel->text, &copy, err);
+    if (status != ESP_OK) return status;
+    for (size_t i = 0; status == ESP_OK && i < copy->leaves; i++) {
+        const espi_column *column;
+        status = espi_leaf_column(&copy->leaf[i], data, &column, err);
+        if (status != ESP_OK || copy->leaf[i].column != NULL) continue;
+        copy->leaf[i].column = espi_copy_text(column->name, strlen(column->name));
+        if (copy->leaf[i].column == NULL) status = espi_no_memory(err);
+    }
+    if (status == ESP_OK) status = espi_kernel_print(copy, err);
+    if (status == ESP_OK) *out = copy;
+    else esp_kernel_free(copy);
     return status;
 }
 

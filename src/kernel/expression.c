@@ -85,7 +85,9 @@ static esp_status take_name(parser *p, name *out)
         out->text = espi_copy_text(start, out->size);
         return out->text != NULL ? ESP_OK : espi_no_memory(p->err);
     }
-    out->text = espi_alloc(strlen(start) + 1, 1);
+    size_t room = 1;
+    while (start[room] != '"' && start[room] != '\0') room += start[room] == '\\' && start[room + 1] != '\0' ? 2 : 1;
+    out->text = espi_alloc(room, 1);
     if (out->text == NULL) return espi_no_memory(p->err);
     for (p->at++; *p->at != '"' && *p->at != '\0'; p->at++) {
         if (*p->at == '\\' && (p->at[1] == '"' || p->at[1] == '\\')) p->at++;
@@ -209,8 +211,8 @@ static esp_status unknown_kernel(parser *p, size_t at, const char *text)
     size_t count = 0;
     for (; espi_kernels[count] != NULL; count++) {
         names[count] = espi_kernels[count]->name;
-        if (count > 0) strcat(all, ", ");
-        strcat(all, names[count]);
+        if (count > 0) espi_append(all, sizeof all, ", ");
+        espi_append(all, sizeof all, names[count]);
     }
     names[count++] = "norm";
     const char *near = espi_nearest(text, names, count);
@@ -227,8 +229,8 @@ static esp_status unknown_parameter(parser *p, size_t at, const espi_kernel_clas
     size_t count = 0;
     for (; class->parameters[count].info.name != NULL; count++) {
         names[count] = class->parameters[count].info.name;
-        if (count > 0) strcat(all, ", ");
-        strcat(all, names[count]);
+        if (count > 0) espi_append(all, sizeof all, ", ");
+        espi_append(all, sizeof all, names[count]);
     }
     const char *near = espi_nearest(text, names, count);
     char quoted[96];

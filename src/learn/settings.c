@@ -5,8 +5,11 @@
 #include "base/text.h"
 #include "learn/learner.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef enum kind { NUMBER, COUNT, FLAG, CHOICE, WEIGHTS } kind;
@@ -24,7 +27,7 @@ static const char *const multiclass[] = {"ovr", "ovo", NULL};
 
 #define FIELD(name) .offset = offsetof(espi_settings, name)
 #define COMMON                                                                                                         \
-    {.info = {"tolerance", "stop when no pair of examples violates the optimum by more", "0.001", "a number > 0"},     \
+    {.info = {"tolerance", "stop when no pair of examples violates the optimum by more", "0.001", "a number > 0, at most 1"}, \
      .kind = NUMBER, FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},                                     \
     {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1"},            \
      .kind = COUNT, FIELD(max_iterations), .low = 1.0, .high = 9e15},                                                  \
@@ -41,7 +44,7 @@ static const setting svm_settings[] = {
     COST,
     {.info = {"positive-weight", "factor of C for positive examples", "1", "a number > 0"},
      .kind = NUMBER, FIELD(positive_weight), .low = 0.0, .low_open = true, .high = 1e100},
-    {.info = {"class-weight", "factors of C by class: balanced, or label=w,label=w", "", "balanced, or label=weight,..."},
+    {.info = {"class-weight", "factors of C by class; balanced: by how rare they are", "", "balanced, or label=weight,..."},
      .kind = WEIGHTS, FIELD(class_weight)},
     {.info = {"multiclass", "one against the rest, or each against each", "ovr", "ovr or ovo"},
      .kind = CHOICE, FIELD(one_vs_one), .choices = multiclass},
@@ -123,6 +126,19 @@ static esp_status set_value(espi_settings *settings, const setting *s, const cha
     return ESP_OK;
 }
 
+static esp_status set_seed(espi_settings *settings, const char *value, esp_error *err)
+{
+    char *end, quoted[96];
+    errno = 0;
+    const unsigned long long seed = strtoull(value, &end, 10);
+    if (*value >= '0' && *value <= '9' && *end == '\0' && errno == 0) {
+        settings->seed = seed;
+        return ESP_OK;
+    }
+    return espi_fail(err, ESP_ERR_PARAM, "seed is %s; allowed is a whole number from 0 to 2^64 - 1",
+                     espi_quote(value, strlen(value), quoted));
+}
+
 static esp_status unknown_setting(const espi_settings *settings, const char *name, esp_error *err)
 {
     const setting *all = learners[settings->learner].settings;
@@ -131,8 +147,8 @@ static esp_status unknown_setting(const espi_settings *settings, const char *nam
     size_t count = 0;
     for (; all[count].info.name != NULL; count++) {
         names[count] = all[count].info.name;
-        if (count > 0) strcat(list, ", ");
-        strcat(list, names[count]);
+        if (count > 0) espi_append(list, sizeof list, ", ");
+        espi_append(list, sizeof list, names[count]);
     }
     const char *near = espi_nearest(name, names, count);
     espi_quote(name, strlen(name), quoted);
@@ -149,11 +165,7 @@ esp_status espi_settings_set(espi_settings *settings, const char *name, const ch
     if (unknown != NULL) *unknown = false;
     for (const setting *s = learners[settings->learner].settings; s->info.name != NULL; s++)
         if (strcmp(s->info.name, name) == 0) return set_value(settings, s, value, err);
-    double seed;
-    if (strcmp(name, "seed") == 0 && espi_number_parse(value, strlen(value), &seed) && seed >= 0.0 && seed < 1.8e19) {
-        settings->seed = (uint64_t)seed;
-        return ESP_OK;
-    }
+    if (strcmp(name, "seed") == 0) return set_seed(settings, value, err);
     if (unknown != NULL) *unknown = true;
     return unknown_setting(settings, name, err);
 }
@@ -194,6 +206,7 @@ char *espi_settings_text(const espi_settings *settings)
         double number;
         size_t whole;
         bool flag;
+        char digits[32];
         if (text.size > 0) espi_text_string(&text, " ");
         espi_text_string(&text, s->info.name);
         espi_text_string(&text, "=");
@@ -202,7 +215,10 @@ char *espi_settings_text(const espi_settings *settings)
         memcpy(&flag, field, s->kind == FLAG || s->kind == CHOICE ? sizeof flag : 0);
         switch (s->kind) {
         case NUMBER: espi_text_number(&text, number); break;
-        case COUNT: espi_text_number(&text, (double)whole); break;
+        case COUNT:
+            snprintf(digits, sizeof digits, "%zu", whole);
+            espi_text_string(&text, digits);
+            break;
         case FLAG: espi_text_string(&text, flag ? "1" : "0"); break;
         case CHOICE: espi_text_string(&text, s->choices[flag]); break;
         case WEIGHTS: espi_text_string(&text, settings->class_weight != NULL ? settings->class_weight : ""); break;

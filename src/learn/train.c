@@ -81,8 +81,8 @@ static char *summary_text(const training *t)
     espi_text text = {0};
     char line[160];
     const char *end = t->fit.converged ? "converged" : t->fit.cancelled ? "interrupted" : "stopped at the limit of iterations";
-    snprintf(line, sizeof line, "trained-on\t%zu\niterations\t%zu\nrows-computed\t%zu\nend\t%s\n", t->targets.count,
-             t->fit.iterations, espi_rows_computed(t->rows), end);
+    snprintf(line, sizeof line, "trained-on\t%zu\niterations\t%zu\nend\t%s\n", t->targets.count, t->fit.iterations,
+             end);
     espi_text_string(&text, line);
     return espi_text_take(&text);
 }
@@ -96,7 +96,7 @@ static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel
     for (size_t i = 0; i < data->rows * outputs; i++)
         if (t->fit.coefficient[i] != 0.0) wanted[i / outputs] = true;
     esp_status status = copy_support(kernel, data, wanted, &m->support, err);
-    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &m->kernel, err);
+    if (status == ESP_OK) status = espi_kernel_bind_names(kernel, data, &m->kernel, err);
     const char *name = espi_learner_text(t->settings.learner);
     m->learner = espi_copy_text(name, strlen(name));
     m->settings = espi_settings_text(&t->settings);
