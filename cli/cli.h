@@ -74,8 +74,6 @@ const char *cli_table_title(const cli_command *command, size_t table);
 /* Parses the arguments behind the command's name (ending with NULL; operands are gathered in place). CLI_OK, or
  * CLI_USAGE after saying what is wrong. With --help among them, settings->help is set and the rest left alone. */
 int cli_parse(const cli_command *command, char **arguments, cli_settings *settings);
-/* The name nearest to `wanted` among `count` names, or NULL if none is near enough to suggest. */
-const char *cli_nearest(const char *wanted, const char *const *names, size_t count);
 
 /* How an option is written: "--name", or "-C" where the name is a single letter. */
 const char *cli_dashes(const cli_option *option);

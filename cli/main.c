@@ -16,7 +16,7 @@ static const cli_command *find_command(const char *name)
         if (strcmp(name, cli_commands[count]->name) == 0) return cli_commands[count];
         names[count] = cli_commands[count]->name;
     }
-    const char *nearest = cli_nearest(name, names, count);
+    const char *nearest = esp_nearest(name, names, count);
     if (nearest != NULL) cli_usage("unknown command '%s'; did you mean '%s'?", name, nearest);
     else cli_usage("unknown command '%s'", name);
     return NULL;
@@ -62,7 +62,7 @@ static int run_option(char **arguments)
     }
     if (strcmp(name, "--completion") == 0) return cli_completion(arguments[1]);
     if (strncmp(name, "--completion=", 13) == 0) return cli_completion(name + 13);
-    const char *nearest = cli_nearest(name, names, sizeof names / sizeof *names);
+    const char *nearest = esp_nearest(name, names, sizeof names / sizeof *names);
     if (nearest != NULL) return cli_usage("unknown option '%s'; did you mean '%s'?", name, nearest);
     return cli_usage("unknown option '%s'; the command comes first, its options after it", name);
 }

@@ -63,36 +63,6 @@ const char *cli_table_title(const cli_command *command, size_t table)
 
 const char *cli_dashes(const cli_option *option) { return option->name[1] == '\0' ? "-" : "--"; }
 
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[64];
-    const size_t n = strlen(b);
-    if (n >= sizeof row / sizeof *row) return SIZE_MAX;
-    for (size_t j = 0; j <= n; j++) row[j] = j;
-    for (size_t i = 1; *a != '\0'; a++, i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const size_t replace = diagonal + (*a != b[j - 1]);
-            const size_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = replace < shift ? replace : shift;
-        }
-    }
-    return row[n];
-}
-
-const char *cli_nearest(const char *wanted, const char *const *names, size_t count)
-{
-    const char *best = NULL;
-    size_t least = strlen(wanted) / 3 + 2;
-    for (size_t i = 0; i < count; i++) {
-        const size_t distance = edit_distance(wanted, names[i]);
-        if (distance < least) least = distance, best = names[i];
-    }
-    return best;
-}
-
 static const cli_option *find_option(const cli_command *command, const char *name, size_t size, char letter,
                                      size_t *index)
 {
@@ -113,7 +83,7 @@ static int unknown_option(const cli_command *command, const char *name, size_t s
         for (const cli_option *o = cli_table(command, t); o->name != NULL; o++) names[count++] = o->name;
     char wanted[64] = "";
     if (size < sizeof wanted) memcpy(wanted, name, size);
-    const char *nearest = wanted[0] == '\0' ? NULL : cli_nearest(wanted, names, count);
+    const char *nearest = wanted[0] == '\0' ? NULL : esp_nearest(wanted, names, count);
     if (nearest != NULL) return cli_usage("unknown option '--%s'; did you mean '--%s'?", wanted, nearest);
     return cli_usage("unknown option '--%.*s'", size < 200 ? (int)size : 200, name);
 }

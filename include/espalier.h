@@ -42,6 +42,9 @@ typedef struct esp_error {
 /* The version of the library that is running, which may differ from ESP_VERSION of the header. */
 ESP_API const char *esp_version(void);
 
+/* The name in names[0..count) nearest to `name`, or NULL if none is near enough to suggest: "did you mean". */
+ESP_API const char *esp_nearest(const char *name, const char *const *names, size_t count);
+
 /* How a long call runs. NULL stands for all zeros. */
 typedef struct esp_run {
     int threads;   /* 0: one per core. Results never depend on it. */

@@ -124,7 +124,7 @@ static size_t edit_distance(const char *a, const char *b)
     return row[n];
 }
 
-const char *espi_nearest(const char *name, const char *const *names, size_t count)
+const char *esp_nearest(const char *name, const char *const *names, size_t count)
 {
     const char *best = NULL;
     size_t least = strlen(name) / 3 + 2;

@@ -27,7 +27,5 @@ const char *espi_quote(const char *bytes, size_t size, char text[96]);
 /* Adds to a text in a buffer of `room` bytes; what does not fit becomes "...". */
 void espi_append(char *text, size_t room, const char *more);
 
-/* The name in names[0..count) nearest to `name`, or NULL if none is near enough to suggest. */
-const char *espi_nearest(const char *name, const char *const *names, size_t count);
 
 #endif

@@ -215,7 +215,7 @@ static esp_status unknown_kernel(parser *p, size_t at, const char *text)
         espi_append(all, sizeof all, names[count]);
     }
     names[count++] = "norm";
-    const char *near = espi_nearest(text, names, count);
+    const char *near = esp_nearest(text, names, count);
     char quoted[96];
     espi_quote(text, strlen(text), quoted);
     if (near != NULL) return wrong(p, at, "unknown kernel %s; did you mean '%s'?", quoted, near);
@@ -232,7 +232,7 @@ static esp_status unknown_parameter(parser *p, size_t at, const espi_kernel_clas
         if (count > 0) espi_append(all, sizeof all, ", ");
         espi_append(all, sizeof all, names[count]);
     }
-    const char *near = espi_nearest(text, names, count);
+    const char *near = esp_nearest(text, names, count);
     char quoted[96];
     espi_quote(text, strlen(text), quoted);
     if (near != NULL)

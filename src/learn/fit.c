@@ -178,7 +178,8 @@ static esp_status solve(const job *j, size_t problem, variables *v, const esp_ru
                                 .bound = v->bound,
                                 .tolerance = j->settings->tolerance,
                                 .max_iterations = j->settings->max_iterations,
-                                .shrinking = !j->settings->no_shrinking};
+                                .shrinking = !j->settings->no_shrinking,
+                                .store = espi_rows_spare(j->rows)};
     status = espi_smo_solve(&p, run, alpha, &j->result[problem], err);
     espi_rows_free(narrow);
     if (status == ESP_ERR_CANCELLED && j->settings->keep_partial) {

@@ -24,6 +24,7 @@ struct espi_rows {
     uint64_t *used;    /* slot -> when it was asked for last */
     uint64_t clock;
     size_t computed;
+    size_t spare; /* memory for the solver */
 };
 
 void espi_rows_free(espi_rows *r)
@@ -45,6 +46,7 @@ size_t espi_rows_count(const espi_rows *r) { return r->count; }
 const float *espi_rows_diagonal(const espi_rows *r) { return r->diagonal; }
 bool espi_rows_complete(const espi_rows *r) { return r->matrix != NULL; }
 size_t espi_rows_computed(const espi_rows *r) { return r->computed; }
+size_t espi_rows_spare(const espi_rows *r) { return r->all != NULL ? r->all->spare : r->spare; }
 
 /* A kernel value beyond a float would be infinite there; the largest float still orders it right. */
 static float rounded(double value)
@@ -92,8 +94,9 @@ static esp_status fill_diagonal(espi_rows *r, const espi_bound *bound, const esp
     return status;
 }
 
-esp_status espi_rows_new(const espi_bound *bound, size_t memory, const esp_run *run, espi_rows **out, esp_error *err)
+esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows **out, esp_error *err)
 {
+    const size_t memory = run != NULL ? run->memory : 0;
     *out = NULL;
     espi_rows *r = espi_alloc_zero(1, sizeof *r);
     if (r == NULL) return espi_no_memory(err);
@@ -110,8 +113,9 @@ esp_status espi_rows_new(const espi_bound *bound, size_t memory, const esp_run *
         if (r->matrix == NULL) status = espi_no_memory(err);
         if (status == ESP_OK) status = espi_gram_blocks(bound, run, place, r, err);
         r->computed = r->count;
-    } else if (status == ESP_OK && !start_cache(r, (size_t)((double)memory / row))) {
-        status = espi_no_memory(err);
+    } else if (status == ESP_OK) {
+        r->spare = memory / 4;
+        if (!start_cache(r, (size_t)((double)(memory - r->spare) / row))) status = espi_no_memory(err);
     }
     if (status == ESP_OK) *out = r;
     else espi_rows_free(r);

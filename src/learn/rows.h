@@ -7,9 +7,12 @@
 
 typedef struct espi_rows espi_rows;
 
-/* Over all examples of a symmetric bound, which must outlive it. `memory` bytes (0: no limit) for the rows; at least
- * two rows must fit, or it is ESP_ERR_MEMORY and says how much is needed. */
-esp_status espi_rows_new(const espi_bound *bound, size_t memory, const esp_run *run, espi_rows **out, esp_error *err);
+/* Over all examples of a symmetric bound, which must outlive it. Takes run->memory bytes at most (0: no limit); where
+ * not all rows fit, it leaves a quarter of them to the solver. Too little for two rows is ESP_ERR_MEMORY and says how
+ * much is needed. */
+esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows **out, esp_error *err);
+/* What is left to the solver; 0: as much as it likes. */
+size_t espi_rows_spare(const espi_rows *rows);
 /* Over some of the examples of `all`, in this order; shares what `all` has. `all` must outlive it. */
 esp_status espi_rows_subset(espi_rows *all, const uint32_t *example, size_t count, espi_rows **out, esp_error *err);
 void espi_rows_free(espi_rows *rows);

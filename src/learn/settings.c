@@ -150,7 +150,7 @@ static esp_status unknown_setting(const espi_settings *settings, const char *nam
         if (count > 0) espi_append(list, sizeof list, ", ");
         espi_append(list, sizeof list, names[count]);
     }
-    const char *near = espi_nearest(name, names, count);
+    const char *near = esp_nearest(name, names, count);
     espi_quote(name, strlen(name), quoted);
     if (near != NULL)
         return espi_fail(err, ESP_ERR_PARAM, "%s has no setting %s; did you mean '%s'?",

@@ -66,7 +66,7 @@ static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_datas
 {
     esp_status status = espi_targets_make(&t->targets, data, t->settings.learner, err);
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &t->bound, err);
-    if (status == ESP_OK) status = espi_rows_new(t->bound, run != NULL ? run->memory : 0, run, &t->rows, err);
+    if (status == ESP_OK) status = espi_rows_new(t->bound, run, &t->rows, err);
     if (status != ESP_OK) return status;
     t->all = espi_alloc(data->rows, sizeof *t->all);
     if (t->all == NULL) return espi_no_memory(err);

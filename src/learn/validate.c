@@ -109,7 +109,7 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
     *out = NULL;
     esp_status status = start_validation(&v, learner, data, settings, count, folds, seed, err);
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_rows_new(bound, run != NULL ? run->memory : 0, run, &rows, err);
+    if (status == ESP_OK) status = espi_rows_new(bound, run, &rows, err);
     if (status == ESP_OK) {
         scores = espi_alloc(data->rows, espi_output_count(&v.settings, v.targets.classes) * sizeof *scores);
         status = scores == NULL ? espi_no_memory(err)
@@ -336,7 +336,7 @@ static esp_status search_kernel(search *s, size_t first, const esp_kernel *kerne
     espi_bound *bound = NULL;
     esp_status status = make_kernel(t, first, kernel, err);
     if (status == ESP_OK) status = espi_bind(t->kernel[first], data, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_rows_new(bound, run != NULL ? run->memory : 0, run, &s->rows, err);
+    if (status == ESP_OK) status = espi_rows_new(bound, run, &s->rows, err);
     for (size_t f = 0; status == ESP_OK && f < folds; f++)
         status = make_split(&s->split[f], s->validation->fold, f, s->rows, err);
     s->previous = t->combinations;

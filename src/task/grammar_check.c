@@ -42,7 +42,7 @@ static esp_status fail_undefined(const espi_grammar *g, uint32_t symbol, esp_err
         if (g->rule[s].defined.line != 0 && strchr(g->symbols.symbol[s].text, '(') == NULL)
             names[count++] = g->symbols.symbol[s].text;
     const espi_symbol *bad = &g->symbols.symbol[symbol];
-    const char *near = espi_nearest(bad->text, names, count);
+    const char *near = esp_nearest(bad->text, names, count);
     char shown[96], other[96];
     if (near != NULL)
         FAIL_AT(g, err, g->rule[symbol].used, "symbol %s has no rule; did you mean %s? (Words are quoted.)",

@@ -645,16 +645,16 @@ static void near_names_are_suggested(void **state)
 {
     (void)state;
     static const char *const names[] = {"st", "sst", "sasst", "linear", "poly"};
-    assert_string_equal(espi_nearest("sstt", names, 5), "sst");
-    assert_string_equal(espi_nearest("lineer", names, 5), "linear");
-    assert_string_equal(espi_nearest("ploy", names, 5), "poly");
-    assert_null(espi_nearest("wavelet", names, 5));
-    assert_null(espi_nearest("x", names, 0));
+    assert_string_equal(esp_nearest("sstt", names, 5), "sst");
+    assert_string_equal(esp_nearest("lineer", names, 5), "linear");
+    assert_string_equal(esp_nearest("ploy", names, 5), "poly");
+    assert_null(esp_nearest("wavelet", names, 5));
+    assert_null(esp_nearest("x", names, 0));
     char endless[500];
     memset(endless, 's', sizeof endless - 1);
     endless[sizeof endless - 1] = '\0';
     const char *const longest[] = {endless};
-    assert_null(espi_nearest("sst", longest, 1));
+    assert_null(esp_nearest("sst", longest, 1));
 }
 
 int main(void)

@@ -44,7 +44,7 @@ static task task_of(esp_dataset *data, const char *expression, size_t memory)
     esp_error err = {0};
     assert_ok(espi_bind(t.kernel, data, data, NULL, &t.bound, &err), expression, &err);
     espi_rows *rows = NULL;
-    assert_ok(espi_rows_new(t.bound, memory, NULL, &rows, &err), expression, &err);
+    assert_ok(espi_rows_new(t.bound, &(esp_run){.memory = memory}, &rows, &err), expression, &err);
     t.gram = room(n * n, sizeof *t.gram);
     t.y = room(n, sizeof *t.y);
     t.example = room(2 * n, sizeof *t.example);
