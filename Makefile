@@ -27,7 +27,9 @@ test:
 	@scripts/dependencies.sh test
 	@scripts/test
 
-bench: build
+bench:
+	@scripts/dependencies.sh bench
+	@$(MAKE) --no-print-directory build
 	@bench/run
 
 fuzz:

@@ -108,7 +108,7 @@ const char *cli_size_text(uint64_t bytes, bool up, char text[32]);
 /* Reads a data file as the settings say, and tells what was skipped. */
 int cli_read(const cli_settings *settings, const char *path, esp_dataset **out);
 /* Says early that `path` (NULL and "-": standard output) cannot be written. */
-int cli_check_output(const char *path);
+int cli_check_output(const char *path, const cli_settings *settings);
 /* Writes a dataset; the format defaults to the file's ending, and to JSON Lines on standard output. */
 int cli_write(const esp_dataset *data, const char *path, esp_format format);
 /* Whether the file name ends so, whatever the case. */
@@ -189,6 +189,7 @@ int cli_write_predictions(const esp_predictions *predictions, const char *path, 
 void cli_tell_metrics(const cli_settings *settings, const esp_metrics *metrics); /* the table, on stderr */
 int cli_write_metrics(const esp_metrics *metrics, const char *path);             /* JSON */
 /* Refuses two results in one place; paths may be NULL. */
-int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path);
+int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path,
+                     const cli_settings *settings);
 
 #endif

@@ -19,7 +19,7 @@ static const cli_option options[] = {
 static int run_convert(const cli_settings *settings)
 {
     const convert_settings *s = (const convert_settings *)settings;
-    int code = cli_check_output(s->output);
+    int code = cli_check_output(s->output, NULL);
     if (code != CLI_OK) return code;
     esp_dataset *data = NULL;
     code = cli_read(settings, settings->operand[0], &data);

@@ -71,7 +71,8 @@ static int run_cv(const cli_settings *settings)
     const cv_settings *s = (const cv_settings *)settings;
     cli_lesson lesson = {0};
     int code = cli_lesson_check(&s->learning, &lesson);
-    if (code == CLI_OK) code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics);
+    if (code == CLI_OK) code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics,
+                                                 &s->learning.common);
     if (code == CLI_OK) code = cli_lesson_read(&lesson);
     if (code == CLI_OK) code = validate(s, &lesson);
     cli_lesson_end(&lesson);

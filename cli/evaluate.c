@@ -86,11 +86,12 @@ int cli_write_metrics(const esp_metrics *metrics, const char *path)
     return code;
 }
 
-int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path)
+int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path,
+                     const cli_settings *settings)
 {
     if (first_path != NULL && second_path != NULL && strcmp(first_path, second_path) == 0)
         return cli_usage("%s and %s would both be written to %s", first, second,
                          strcmp(first_path, "-") == 0 ? "standard output" : first_path);
-    const int code = cli_check_output(first_path);
-    return code == CLI_OK ? cli_check_output(second_path) : code;
+    const int code = cli_check_output(first_path, settings);
+    return code == CLI_OK ? cli_check_output(second_path, settings) : code;
 }

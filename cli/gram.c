@@ -56,7 +56,7 @@ static int check_settings(const gram_settings *s)
     const bool standard = s->output == NULL || strcmp(s->output, "-") == 0;
     if (standard && output_format(s) == ESP_GRAM_NPY && isatty(STDOUT_FILENO))
         return cli_usage("npy is binary and not for a terminal; give -o FILE");
-    return cli_check_output(s->output);
+    return cli_check_output(s->output, &s->common);
 }
 
 /* Memory in huge pages where the system has them: a matrix is written once, and faults cost more than its values. */

@@ -12,7 +12,7 @@ const cli_option cli_common_options[] = {
     {.name = "threads", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, threads), .argument = "N", .most = 1024,
      .fallback = "0", .help = "threads to use; 0: one per core. Results do not depend on it"},
     {.name = "memory", .kind = CLI_SIZE, .offset = offsetof(cli_settings, memory), .argument = "SIZE",
-     .help = "most memory to use, such as 500M or 2G (default: all the machine has)"},
+     .help = "most memory for what is read, and for a matrix or its rows, such as 500M or 2G"},
     {.name = "seed", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, seed), .argument = "N", .most = UINT64_MAX,
      .fallback = "1", .help = "start of the random numbers"},
     {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, .offset = offsetof(cli_settings, quiet),

@@ -34,7 +34,8 @@ static int check_settings(const predict_settings *s)
 {
     if (strcmp(s->common.operand[0], "-") == 0 && strcmp(s->common.operand[1], "-") == 0)
         return cli_usage("standard input can be read only once");
-    return cli_check_places("the predictions", s->output != NULL ? s->output : "-", "--metrics", s->metrics);
+    return cli_check_places("the predictions", s->output != NULL ? s->output : "-", "--metrics", s->metrics,
+                            &s->common);
 }
 
 static int read_model(predict_job *job)

@@ -90,12 +90,15 @@ static void on_interrupt(int number)
     interrupted = 1;
 }
 
-/* A shell that starts a job in the background has SIGINT ignored, and so it stays. */
+/* Ctrl-C, `timeout` and a closed terminal: all end the work at the next safe point. A signal that was ignored at the
+ * start, as SIGINT of a job in the background, stays so. */
 static void catch_interrupt(void (*handler)(int))
 {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND}, old;
     sigemptyset(&action.sa_mask);
-    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(SIGINT, &action, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
 }
 
 bool cli_interrupted(void) { return interrupted != 0; }
@@ -199,11 +202,15 @@ int cli_read(const cli_settings *settings, const char *path, esp_dataset **out)
     return CLI_OK;
 }
 
-int cli_check_output(const char *path)
+int cli_check_output(const char *path, const cli_settings *settings)
 {
     if (path == NULL || strcmp(path, "-") == 0) return CLI_OK;
-    struct stat st;
+    struct stat st, in;
     if (stat(path, &st) == 0) {
+        for (size_t i = 0; settings != NULL && i < settings->operands; i++)
+            if (S_ISREG(st.st_mode) && stat(settings->operand[i], &in) == 0 && in.st_dev == st.st_dev &&
+                in.st_ino == st.st_ino)
+                return cli_usage("%s is what is read; writing to it would replace the data", path);
         if (S_ISDIR(st.st_mode)) return cli_fail("%s: is a directory, not a file to write to", path);
         return access(path, W_OK) == 0 ? CLI_OK : cli_fail("%s: %s", path, strerror(errno));
     }

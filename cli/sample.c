@@ -26,7 +26,7 @@ static int run_sample(const cli_settings *settings)
     const sample_settings *s = (const sample_settings *)settings;
     if (s->grammar == NULL) return cli_usage("--grammar FILE is missing");
     if (s->count == 0) return cli_usage("--count N is missing: it says how many trees to draw, at least 1");
-    int code = cli_check_output(s->output);
+    int code = cli_check_output(s->output, &s->common);
     if (code != CLI_OK) return code;
     const esp_run run = cli_run(settings);
     const double began = cli_seconds();

@@ -17,12 +17,12 @@ static const cli_option options[] = {
     {.name = NULL}};
 /* clang-format on */
 
-static int check_output(const char *path)
+static int check_output(const char *path, const cli_settings *settings)
 {
     if (path == NULL) return cli_usage("-o FILE is missing: it says where the model is written");
     if (strcmp(path, "-") == 0 && isatty(STDOUT_FILENO))
         return cli_usage("a model is binary and not for a terminal; give -o FILE");
-    return cli_check_output(path);
+    return cli_check_output(path, settings);
 }
 
 static int run_train(const cli_settings *settings)
@@ -30,7 +30,7 @@ static int run_train(const cli_settings *settings)
     const train_settings *s = (const train_settings *)settings;
     cli_lesson lesson = {0};
     int code = cli_lesson_check(&s->learning, &lesson);
-    if (code == CLI_OK) code = check_output(s->output);
+    if (code == CLI_OK) code = check_output(s->output, settings);
     if (code == CLI_OK) code = cli_lesson_read(&lesson);
     if (code == CLI_OK) code = cli_lesson_train(&lesson, lesson.kernel, s->output);
     cli_lesson_end(&lesson);

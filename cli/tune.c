@@ -148,7 +148,7 @@ static int run_tune(const cli_settings *settings)
     if (code == CLI_OK) code = parse_grid(&job);
     if (code == CLI_OK && s->output != NULL && strcmp(s->output, "-") == 0)
         code = cli_usage("standard output is taken by the results; give -o FILE for the model");
-    if (code == CLI_OK) code = cli_check_output(s->output);
+    if (code == CLI_OK) code = cli_check_output(s->output, settings);
     if (code == CLI_OK) code = work(&job);
     esp_tuning_free(job.tuning);
     for (size_t i = 0; i < CLI_LIST_MOST; i++) free(job.name[i]);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that a job needs and that are not there yet: dependencies.sh build|test
+# Installs the Debian packages that a job needs and that are not there yet: dependencies.sh build|test|bench
 # Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
 set -eu
 
@@ -9,7 +9,8 @@ test="clang libcmocka-dev libsvm-dev zstd"
 case "${1:-}" in
 build) wanted=$build ;;
 test) wanted="$build $test" ;;
-*) echo "usage: dependencies.sh build|test" >&2; exit 2 ;;
+bench) wanted="$build libsvm-dev" ;;
+*) echo "usage: dependencies.sh build|test|bench" >&2; exit 2 ;;
 esac
 [ -z "${ESPALIER_NO_INSTALL:-}" ] || exit 0
 

@@ -29,16 +29,18 @@ static void release(espi_output *o)
     espi_free(o);
 }
 
-/* A new file beside the target, named after it and this process, with the mode a new file would get. */
+/* A new file in the target's folder, named after this process, with the mode a new file would get. */
 static int open_temporary(espi_output *o)
 {
-    const size_t size = strlen(o->path) + 48;
+    const char *slash = strrchr(o->path, '/');
+    const size_t folder = slash != NULL ? (size_t)(slash - o->path) + 1 : 0, size = folder + 64;
     o->temporary = espi_alloc(size, 1);
     if (o->temporary == NULL) errno = ENOMEM;
     if (o->temporary == NULL) return -1;
     int fd = -1;
-    for (int attempt = 0; attempt < 100 && fd < 0; attempt++) {
-        snprintf(o->temporary, size, "%s.%ld-%d.tmp", o->path, (long)getpid(), attempt);
+    for (int attempt = 0; attempt < 1000 && fd < 0; attempt++) {
+        memcpy(o->temporary, o->path, folder);
+        snprintf(o->temporary + folder, size - folder, ".espalier-%ld-%d.tmp", (long)getpid(), attempt);
         fd = open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd < 0 && errno != EEXIST) break;
     }

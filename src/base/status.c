@@ -1,5 +1,6 @@
 #include "base/status.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -104,7 +105,7 @@ void espi_append(char *text, size_t room, const char *more)
     else if (used < 3 || strcmp(text + used - 3, "...") != 0) snprintf(text + used, room - used, "...");
 }
 
-/* Edit distance (insert, delete, replace, swap of neighbours counted as two edits) over one row. */
+/* Edit distance (insert, delete, replace; case aside) over one row. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t row[64];
@@ -115,7 +116,7 @@ static size_t edit_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= n; j++) {
-            const size_t replace = diagonal + (*a != b[j - 1]);
+            const size_t replace = diagonal + (tolower((unsigned char)*a) != tolower((unsigned char)b[j - 1]));
             const size_t shift = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             diagonal = row[j];
             row[j] = replace < shift ? replace : shift;

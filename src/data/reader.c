@@ -267,18 +267,21 @@ static bool has_marker(const char *text, size_t size, bool *named)
     return false;
 }
 
-/* A label and then index:value, or a number alone. */
+/* A label and then index:value, or a number alone. A value that is wrong is the reader's to tell, if the label or the
+ * index is a number. */
 static bool like_libsvm(const char *text, size_t size)
 {
-    size_t label = 0, at, end;
+    size_t label = 0, at, end, index;
     double value;
     while (label < size && !espi_stop_blank[(unsigned char)text[label]]) label++;
     for (at = label; at < size && espi_stop_blank[(unsigned char)text[at]];) at++;
     for (end = at; end < size && !espi_stop_blank[(unsigned char)text[end]] && text[end] != '#';) end++;
     if (end == at) return espi_number_parse(text, label, &value);
+    for (index = at; index < end && text[index] >= '0' && text[index] <= '9';) index++;
+    if (index > at && index < end && text[index] == ':') return true;
     size_t colon = end;
     while (colon > at && text[colon - 1] != ':') colon--;
-    return colon > at + 1 && espi_number_parse(text + colon, end - colon, &value);
+    return colon > at + 1 && (espi_number_like(text, label) || espi_number_parse(text + colon, end - colon, &value));
 }
 
 static esp_status recognise(espi_reader *r, esp_format *format, esp_error *err)

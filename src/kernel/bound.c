@@ -100,13 +100,28 @@ esp_status espi_kernel_bind_names(const esp_kernel *kernel, const esp_dataset *d
     return status;
 }
 
+/* Says that it is the second dataset, that of the matrix's columns, which does not fit. */
+static esp_status in_second(esp_status status, esp_error *err)
+{
+    char clause[sizeof err->message];
+    if (err == NULL) return status;
+    memcpy(clause, err->message, sizeof clause);
+    return espi_fail(err, status, "in the second dataset: %s", clause);
+}
+
 static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols,
                             const esp_run *run, espi_part **out, esp_error *err)
 {
     const espi_column *row_column, *col_column;
     esp_status status = espi_leaf_column(leaf, rows, &row_column, err);
-    if (status == ESP_OK) status = espi_leaf_column(leaf, cols, &col_column, err);
     if (status != ESP_OK) return status;
+    status = espi_leaf_column(leaf, cols, &col_column, err);
+    if (status != ESP_OK) return rows == cols ? status : in_second(status, err);
+    if (row_column->type == ESP_COLUMN_VECTOR && row_column->vectors.dense && col_column->vectors.dense &&
+        row_column->vectors.features.count != col_column->vectors.features.count)
+        return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' has vectors of length %zu in one dataset and %zu in the other",
+                         leaf->class->name, row_column->name, row_column->vectors.features.count,
+                         col_column->vectors.features.count);
     if (row_column->type != col_column->type)
         return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
                          leaf->class->name, row_column->name, type_names[row_column->type], col_column->name,
@@ -265,7 +280,7 @@ static esp_status run_program(espi_workspace *w, size_t op, const span *s, doubl
 static esp_status too_large(esp_error *err, size_t i, size_t j)
 {
     return espi_fail(err, ESP_ERR_RANGE,
-                     "the kernel of examples %zu and %zu is too large for a number; take a smaller lambda, or norm(...)",
+                     "the kernel of examples %zu and %zu is too large for a number; take a smaller lambda (or weight), or norm(...)",
                      i + 1, j + 1);
 }
 
@@ -320,8 +335,7 @@ static esp_status fill_norms(espi_bound *b, const esp_run *run, esp_error *err)
     espi_workspace *w = NULL;
     const size_t longest = b->count[b->count[ESPI_ROWS] > b->count[ESPI_COLS] ? ESPI_ROWS : ESPI_COLS];
     double *diagonal = espi_alloc(longest, sizeof *diagonal);
-    esp_status status = diagonal == NULL ? espi_no_memory(err) : espi_workspace_new(b, &w, err);
-    if (status == ESP_OK) w->run = run;
+    esp_status status = diagonal == NULL ? espi_no_memory(err) : espi_workspace_new(b, run, &w, err);
     for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++) {
         if (b->symmetric && side == ESPI_ROWS) continue;
         const span s = {.diagonal = true, .side = side, .to = b->count[side], .fill = b->norm};
@@ -387,19 +401,20 @@ void espi_bound_free(espi_bound *b)
     espi_free(b);
 }
 
-esp_status espi_workspace_new(const espi_bound *b, espi_workspace **out, esp_error *err)
+esp_status espi_workspace_new(const espi_bound *b, const esp_run *run, espi_workspace **out, esp_error *err)
 {
     *out = NULL;
     espi_workspace *w = espi_alloc_zero(1, sizeof *w);
     if (w == NULL) return espi_no_memory(err);
     w->bound = b;
+    w->run = run;
     w->part = espi_alloc_zero(b->kernel->leaves, sizeof *w->part);
     w->wide = espi_alloc(b->depth, sizeof *w->wide);
     bool ok = w->part != NULL && w->wide != NULL;
     for (size_t i = 0; ok && i < b->kernel->leaves; i++) {
         const espi_kernel_class *class = b->part[i]->class;
         if (class->workspace_new == NULL) continue;
-        w->part[i] = class->workspace_new(b->part[i]);
+        w->part[i] = class->workspace_new(b->part[i], run);
         ok = w->part[i] != NULL;
     }
     if (!ok) {

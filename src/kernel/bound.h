@@ -36,9 +36,10 @@ typedef struct espi_workspace {
     double *buffer; /* depth - 1 vectors */
     size_t capacity;
     espi_wide *wide; /* depth numbers */
-    const esp_run *run; /* of diagonals; NULL in threads */
+    const esp_run *run; /* the calling thread's; NULL in others */
 } espi_workspace;
-esp_status espi_workspace_new(const espi_bound *bound, espi_workspace **out, esp_error *err);
+/* `run` only for the thread that was called with it. */
+esp_status espi_workspace_new(const espi_bound *bound, const esp_run *run, espi_workspace **out, esp_error *err);
 void espi_workspace_free(espi_workspace *workspace);
 
 /* out[j - from] = K(row, j) for j = from .. to-1. The part of the kernel up to `op` (kernel->ops - 1: all of it). */

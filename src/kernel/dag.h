@@ -52,13 +52,16 @@ void espi_dag_free(espi_dag *dag);
 
 /* What matching trees against a DAG needs; one per thread. The DAG may grow between two calls. */
 typedef struct espi_matcher espi_matcher;
-/* Both pointers must outlive the matcher. NULL if memory is out. */
-espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay);
+/* All pointers must outlive the matcher. `run` (may be NULL) is asked now and then whether to go on. NULL if memory is
+ * out. */
+espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, const esp_run *run);
 void espi_matcher_free(espi_matcher *matcher);
 
-/* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. False: memory is out. */
-bool espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out);
+/* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. */
+esp_status espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out,
+                          esp_error *err);
 /* score[k] = sum_u f_k(u) w(u), f[group][rank * outputs + k]. */
-bool espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs, double *score);
+esp_status espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs,
+                            double *score, esp_error *err);
 
 #endif

@@ -219,7 +219,7 @@ static esp_status unknown_kernel(parser *p, size_t at, const char *text)
     char quoted[96];
     espi_quote(text, strlen(text), quoted);
     if (near != NULL) return wrong(p, at, "unknown kernel %s; did you mean '%s'?", quoted, near);
-    return wrong(p, at, "unknown kernel %s; there are %s", quoted, all);
+    return wrong(p, at, "unknown kernel %s; there are %s and norm(...)", quoted, all);
 }
 
 static esp_status unknown_parameter(parser *p, size_t at, const espi_kernel_class *class, const char *text)
@@ -413,6 +413,8 @@ static esp_status take_operand(parser *p, bool *opened)
         return push(p, '(', at);
     }
     if (!is_name_start(*p->at)) {
+        if (*p->at == '-' && p->pendings > 0 && p->pending[p->pendings - 1].kind == '^')
+            return wrong(p, at, "an exponent must be a whole number from 1 to 1000");
         if (*p->at == '-') return wrong(p, at, "a weight must be a positive number");
         return wrong(p, at, "a kernel is expected, not %s", shown(p, text));
     }

@@ -22,13 +22,14 @@ typedef struct job {
     size_t block;   /* rows that a thread takes at a time */
     espi_block_sink sink;
     void *context;
+    const esp_run *run;
 } job;
 
-static esp_status start_worker(const job *j, worker *w, esp_error *err)
+static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
 {
     if (w->workspace != NULL) return ESP_OK;
     w->rows = espi_alloc(j->block * j->bound->count[ESPI_COLS], sizeof *w->rows);
-    return w->rows == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, &w->workspace, err);
+    return w->rows == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, run, &w->workspace, err);
 }
 
 /* Writes to memory past the cache, which has better things to hold than results that nobody reads soon. */
@@ -62,7 +63,7 @@ static esp_status compute_block(void *context, size_t item, int number, esp_erro
     const size_t last = first + j->block < b->count[ESPI_ROWS] ? first + j->block : b->count[ESPI_ROWS];
     /* All rows of a block have one length, which the engine likes better than a triangle. */
     const size_t width = b->symmetric ? last : b->count[ESPI_COLS];
-    esp_status status = start_worker(j, w, err);
+    esp_status status = start_worker(j, w, number == 0 ? j->run : NULL, err);
     for (size_t i = first; status == ESP_OK && i < last; i++)
         status = espi_bound_row(w->workspace, b->kernel->ops - 1, i, 0, width, w->rows + (i - first) * width, err);
     if (status == ESP_OK) j->sink(j->context, w->rows, width, first, last);
@@ -73,7 +74,7 @@ esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_bl
                             esp_error *err)
 {
     const size_t rows = bound->count[ESPI_ROWS];
-    job j = {.bound = bound, .block = rows / BLOCK < BLOCK ? rows / BLOCK + 1 : BLOCK, .sink = sink, .context = context};
+    job j = {.bound = bound, .block = rows / BLOCK < BLOCK ? rows / BLOCK + 1 : BLOCK, .sink = sink, .context = context, .run = run};
     const size_t blocks = (rows + j.block - 1) / j.block;
     const int workers = espi_worker_count(run, blocks);
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
@@ -133,8 +134,7 @@ esp_status esp_gram_diagonal(const esp_kernel *kernel, const esp_dataset *data, 
     espi_workspace *workspace = NULL;
     esp_status status = espi_progress(run, "computing the kernel", -1.0, err);
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_workspace_new(bound, &workspace, err);
-    if (status == ESP_OK) workspace->run = run;
+    if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_COLS, diagonal, err);
     espi_workspace_free(workspace);
     espi_bound_free(bound);

@@ -75,7 +75,7 @@ static esp_status write_text(writing *w, espi_output *output, const esp_run *run
 }
 
 /* Version 1.0 of the format: a header padded so that the numbers start at a multiple of 64. */
-static void write_npy(const writing *w, espi_output *output)
+static esp_status write_npy(const writing *w, espi_output *output, const esp_run *run, esp_error *err)
 {
     char header[128];
     const unsigned one = 1;
@@ -87,7 +87,12 @@ static void write_npy(const writing *w, espi_output *output)
     header[10 + used] = ' ';
     header[sizeof header - 1] = '\n';
     espi_output_write(output, header, sizeof header);
-    espi_output_write(output, w->gram, w->rows * w->cols * sizeof *w->gram);
+    esp_status status = ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < w->rows; i++) {
+        espi_output_write(output, w->gram + i * w->cols, w->cols * sizeof *w->gram);
+        if (i % BATCH == 0) status = espi_progress(run, "writing", (double)i / (double)w->rows, err);
+    }
+    return status;
 }
 
 esp_status esp_gram_write(const double *gram, size_t row_count, size_t col_count, const esp_dataset *labels,
@@ -97,8 +102,7 @@ esp_status esp_gram_write(const double *gram, size_t row_count, size_t col_count
     esp_status status = espi_output_open(path, &output, err);
     if (status != ESP_OK) return status;
     writing w = {.gram = gram, .rows = row_count, .cols = col_count, .labels = labels, .format = format};
-    if (format == ESP_GRAM_NPY) write_npy(&w, output);
-    else status = write_text(&w, output, run, err);
+    status = format == ESP_GRAM_NPY ? write_npy(&w, output, run, err) : write_text(&w, output, run, err);
     if (status == ESP_OK) return espi_output_commit(output, err);
     espi_output_discard(output);
     return status;

@@ -57,8 +57,9 @@ struct espi_kernel_class {
                        espi_part **out, esp_error *err);
     void (*free)(espi_part *part);
 
-    /* What one thread needs to call `row` and `score`; NULL if memory is out. */
-    void *(*workspace_new)(const espi_part *part);
+    /* What one thread needs to call `row` and `score`; NULL if memory is out. The calling thread's has `run`, and
+     * its long rows ask whether to go on; others have NULL. */
+    void *(*workspace_new)(const espi_part *part, const esp_run *run);
     void (*workspace_free)(void *workspace);
 
     /* out[j - from] = K(row, j), j = from .. to-1. Values that overflow come out as not finite. */

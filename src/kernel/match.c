@@ -4,6 +4,8 @@
  * vector code (the clones of HOT pick the widest at run time). A column has one slot more than its group has
  * vertices; it holds 0, and children of another production point to it. */
 #include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
 #include "kernel/dag.h"
 #include "kernel/hot.h"
 
@@ -52,14 +54,17 @@ struct espi_matcher {
     sum *sum;
     size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
     uint64_t serial;
+    const esp_run *run;
+    size_t work; /* column entries since run was asked */
 };
 
-espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay)
+espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, const esp_run *run)
 {
     espi_matcher *m = espi_alloc_zero(1, sizeof *m);
     if (m == NULL) return NULL;
     m->dag = dag;
     m->decay = decay;
+    m->run = run;
     return m;
 }
 
@@ -260,6 +265,7 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     bool set = false;
     double *col = take_slot(m, number, n + 1);
     if (col == NULL) return NULL;
+    m->work += n;
     for (size_t k = 0; k < group->inner; k++, child_group += 2 * (size_t)group->capacity) {
         const bool word = (child[k] & ESPI_WORD) != 0;
         const uint32_t q = word ? child[k] & ~ESPI_WORD : m->plan->node[child[k]].group;
@@ -362,9 +368,19 @@ static bool start(espi_matcher *m, const espi_plan *plan)
     return espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state);
 }
 
-static bool match(espi_matcher *m, const espi_plan *plan, sink *s)
+/* Trees of ordinary size never get here; one of a million nodes may keep a row busy for minutes. */
+static esp_status ask_to_go_on(espi_matcher *m, esp_error *err)
 {
-    if (!start(m, plan)) return false;
+    enum { PATIENCE = 1 << 26 };
+    if (m->work < PATIENCE) return ESP_OK;
+    m->work = 0;
+    return espi_progress(m->run, "computing the kernel", -1.0, err);
+}
+
+static esp_status match(espi_matcher *m, const espi_plan *plan, sink *s, esp_error *err)
+{
+    if (!start(m, plan)) return espi_no_memory(err);
+    esp_status status = ESP_OK;
     bool ok = true;
     for (size_t i = 0; i < plan->words; i++) {
         const espi_plan_word *word = &plan->word[i];
@@ -375,6 +391,9 @@ static bool match(espi_matcher *m, const espi_plan *plan, sink *s)
     for (size_t i = 0; i < plan->nodes && ok; i++) {
         m->state[i] = (struct state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
         ok = visit(m, i, s);
+        if (!ok) status = espi_no_memory(err);
+        else status = ask_to_go_on(m, err);
+        ok = status == ESP_OK;
         release_children(m, &plan->node[i]);
         if (plan->node[i].uses == 0) release_column(m, i);
     }
@@ -386,18 +405,19 @@ static bool match(espi_matcher *m, const espi_plan *plan, sink *s)
     m->sums = 0;
     m->unused_count = m->slots; /* all, also after a failure in the middle */
     for (size_t i = 0; !ok && i < m->slots; i++) m->unused[i] = (uint32_t)i;
-    return ok;
+    return status;
 }
 
-bool espi_match_row(espi_matcher *m, const espi_plan *plan, size_t from, size_t to, double *out)
+esp_status espi_match_row(espi_matcher *m, const espi_plan *plan, size_t from, size_t to, double *out, esp_error *err)
 {
     sink s = {.from = from, .to = to, .out = out};
-    return match(m, plan, &s);
+    return match(m, plan, &s, err);
 }
 
-bool espi_match_score(espi_matcher *m, const espi_plan *plan, double *const *f, size_t outputs, double *score)
+esp_status espi_match_score(espi_matcher *m, const espi_plan *plan, double *const *f, size_t outputs, double *score,
+                            esp_error *err)
 {
     sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
     for (size_t k = 0; k < outputs; k++) score[k] = 0.0;
-    return match(m, plan, &s);
+    return match(m, plan, &s, err);
 }

@@ -55,6 +55,7 @@ typedef struct self_job {
     const espi_decay *decay;
     size_t groups;
     double *value;
+    const esp_run *run;
     self_worker *worker; /* per thread */
 } self_job;
 
@@ -114,7 +115,8 @@ static bool make_local(local_tree *t, const espi_plan *plan, const espi_decay *d
 }
 
 /* By a DAG of this tree alone. */
-static bool large_value(const espi_plan *plan, const espi_decay *decay, uint32_t *local, double *value)
+static esp_status large_value(const espi_plan *plan, const espi_decay *decay, uint32_t *local, const esp_run *run,
+                              double *value, esp_error *err)
 {
     local_tree t = {0};
     espi_dag dag = {0};
@@ -122,14 +124,15 @@ static bool large_value(const espi_plan *plan, const espi_decay *decay, uint32_t
     *value = 0.0;
     bool ok = make_local(&t, plan, decay, local) && espi_dag_insert(&dag, &t.plan);
     const espi_decay own = {.lambda = t.lambda, .alpha = t.alpha};
-    if (ok) matcher = espi_matcher_new(&dag, &own);
-    ok = matcher != NULL && espi_match_row(matcher, &t.plan, 0, 1, value);
+    if (ok) matcher = espi_matcher_new(&dag, &own, run);
+    const esp_status status =
+        matcher == NULL ? espi_no_memory(err) : espi_match_row(matcher, &t.plan, 0, 1, value, err);
     for (size_t i = 0; i < plan->words; i++) local[plan->word[i].group] = ESPI_NO_NODE;
     for (size_t i = 0; i < plan->nodes; i++) local[plan->node[i].group] = ESPI_NO_NODE;
     espi_matcher_free(matcher);
     espi_dag_free(&dag);
     free_local(&t);
-    return ok;
+    return status;
 }
 
 static bool start_self_worker(const self_job *j, self_worker *w)
@@ -146,21 +149,22 @@ static esp_status self_chunk(void *context, size_t item, int number, esp_error *
 {
     const self_job *j = context;
     self_worker *w = &j->worker[number];
-    bool ok = start_self_worker(j, w);
-    for (size_t k = 0; ok && k < j->plans->chunk[item].trees; k++) {
+    esp_status status = start_self_worker(j, w) ? ESP_OK : espi_no_memory(err);
+    for (size_t k = 0; status == ESP_OK && k < j->plans->chunk[item].trees; k++) {
         const size_t i = item * ESPI_PLAN_CHUNK + k;
         const espi_plan plan = espi_plan_of(j->plans, i);
+        const esp_run *run = number == 0 ? j->run : NULL;
         if (plan.nodes <= SMALL) j->value[i] = small_value(&plan, j->decay, w->delta);
-        else ok = large_value(&plan, j->decay, w->local, &j->value[i]);
+        else status = large_value(&plan, j->decay, w->local, run, &j->value[i], err);
     }
-    return ok ? ESP_OK : espi_no_memory(err);
+    return status;
 }
 
 esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
                             double *value, esp_error *err)
 {
     const int workers = espi_worker_count(run, plans->chunks);
-    self_job j = {.plans = plans, .decay = decay, .groups = groups, .value = value};
+    self_job j = {.plans = plans, .decay = decay, .groups = groups, .value = value, .run = run};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", plans->chunks, self_chunk, &j, err);

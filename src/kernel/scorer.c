@@ -39,6 +39,7 @@ typedef struct job {
     size_t terms, capacity;
     worker *worker;
     double *scores;
+    const esp_run *run;
 } job;
 
 esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, esp_scorer **out, esp_error *err)
@@ -161,11 +162,11 @@ static esp_status score_term(const job *j, const term *t, size_t i, worker *w, e
     return all_finite(w->score, j->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
 }
 
-static esp_status start_worker(const job *j, worker *w, esp_error *err)
+static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
 {
     if (w->workspace != NULL) return ESP_OK;
     w->score = espi_alloc(j->outputs, sizeof *w->score);
-    return w->score == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, &w->workspace, err);
+    return w->score == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, run, &w->workspace, err);
 }
 
 static esp_status score_example(void *context, size_t i, int number, esp_error *err)
@@ -173,7 +174,7 @@ static esp_status score_example(void *context, size_t i, int number, esp_error *
     const job *j = context;
     worker *w = &j->worker[number];
     double *out = j->scores + i * j->outputs;
-    esp_status status = start_worker(j, w, err);
+    esp_status status = start_worker(j, w, number == 0 ? j->run : NULL, err);
     for (size_t k = 0; k < j->outputs; k++) out[k] = 0.0;
     for (size_t t = 0; status == ESP_OK && t < j->terms; t++) {
         status = score_term(j, &j->term[t], i, w, err);
@@ -192,7 +193,8 @@ esp_status espi_score(const esp_kernel *kernel, const esp_dataset *examples, con
              .examples = examples->rows,
              .outputs = outputs,
              .coefficient = coefficient,
-             .scores = scores};
+             .scores = scores,
+             .run = run};
     const int workers = espi_worker_count(run, data->rows);
     esp_status status = espi_bind(kernel, data, examples, run, &bound, err);
     j.bound = bound;

@@ -189,12 +189,12 @@ static void workspace_free(void *pointer)
     espi_free(w);
 }
 
-static void *workspace_new(const espi_part *part)
+static void *workspace_new(const espi_part *part, const esp_run *run)
 {
     const tree_part *t = view(part);
     workspace *w = espi_alloc_zero(1, sizeof *w);
     if (w == NULL || t->algorithm != DAG) return w;
-    w->matcher = espi_matcher_new(&t->dag, &t->decay);
+    w->matcher = espi_matcher_new(&t->dag, &t->decay, run);
     if (w->matcher != NULL) return w;
     workspace_free(w);
     return NULL;
@@ -211,7 +211,8 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     memset(out, 0, (to - from) * sizeof *out);
     if (t->algorithm == DAG) {
         const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
-        ok = espi_match_row(w->matcher, &plan, from, to, out);
+        const esp_status status = espi_match_row(w->matcher, &plan, from, to, out, err);
+        if (status != ESP_OK) return status;
     } else {
         const espi_flat *a = &flat_of(t, ESPI_ROWS)[i], *b = t->flat_cols;
         for (size_t j = from; ok && j < to; j++)
@@ -307,7 +308,8 @@ static esp_status score(const espi_part *part, const void *pointer, void *work, 
     const tree_part *t = view(part);
     const folded *s = pointer;
     const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
-    if (!espi_match_score(((workspace *)work)->matcher, &plan, s->f, s->outputs, out)) return espi_no_memory(err);
+    const esp_status status = espi_match_score(((workspace *)work)->matcher, &plan, s->f, s->outputs, out, err);
+    if (status != ESP_OK) return status;
     if (t->bow > 0.0) espi_bag_score(words_of(t, ESPI_ROWS), i, s->word, s->outputs, t->bow, out);
     return ESP_OK;
 }

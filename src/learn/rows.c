@@ -85,11 +85,8 @@ static esp_status fill_diagonal(espi_rows *r, const espi_bound *bound, const esp
     r->wide = espi_alloc(r->count, sizeof *r->wide);
     r->diagonal = espi_alloc(r->count, sizeof *r->diagonal);
     if (r->wide == NULL || r->diagonal == NULL) return espi_no_memory(err);
-    esp_status status = espi_workspace_new(bound, &r->workspace, err);
-    if (status != ESP_OK) return status;
-    r->workspace->run = run;
-    status = espi_bound_diagonal(r->workspace, ESPI_COLS, r->wide, err);
-    r->workspace->run = NULL;
+    esp_status status = espi_workspace_new(bound, run, &r->workspace, err);
+    if (status == ESP_OK) status = espi_bound_diagonal(r->workspace, ESPI_COLS, r->wide, err);
     for (size_t i = 0; status == ESP_OK && i < r->count; i++) r->diagonal[i] = rounded(r->wide[i]);
     return status;
 }

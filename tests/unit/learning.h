@@ -1,0 +1,157 @@
+/* What the tests of learners share: labelled examples whose classes overlap, and calls that must succeed. */
+#ifndef LEARNING_H
+#define LEARNING_H
+
+#include "base/alloc.h"
+#include "cases.h"
+#include "learn/learner.h"
+#include "learn/predictions.h"
+
+enum { MOST = 160 };
+
+/* Lines of JSON; an example has a class of its own, which its label follows. */
+typedef struct examples {
+    char *line[MOST]; /* behind the target */
+    char y[MOST][24];
+    size_t count, classes;
+} examples;
+
+/* Two classes are the numbers -1 and 1, more are "A", "B", ...; 0 makes a regression. Every fourth or so looks like
+ * another class. `extra` brings labels, words and features of its own. */
+static inline examples examples_of(uint64_t seed, size_t count, size_t classes, bool extra)
+{
+    static const char *const words[] = {"a", "The", "the", "cat", "u"};
+    ref_random random = {seed};
+    examples e = {.count = count, .classes = classes};
+    const size_t kinds = classes > 0 ? classes : 3;
+    for (size_t i = 0; i < count; i++) {
+        const size_t kind = i % kinds, seen = ref_random_below(&random, 4) > 0 ? kind : ref_random_below(&random, kinds);
+        char *tree = ref_random_small_tree(&random, 14, 1000, extra && i % 2 == 1), *at;
+        const double p = (double)seen + ref_random_between(&random, -1, 1), q = ref_random_between(&random, -1, 1);
+        at = e.line[i] = malloc(strlen(tree) + 300);
+        assert_non_null(at);
+        at += sprintf(at, "\"tree\": \"(S (K%zu (W x)) %s)\", \"words\": \"k%zu ", seen, tree, seen);
+        for (size_t k = ref_random_below(&random, 5); k > 0; k--)
+            at += sprintf(at, "%s ", words[ref_random_below(&random, extra ? 5 : 4)]);
+        sprintf(at, "\", \"x\": {\"p\": %.17g, \"%s\": %.17g}", p, extra && i % 3 == 0 ? "own" : "q", q);
+        if (classes == 0) sprintf(e.y[i], "%.6f", 2.0 * p - q + 0.3 * ref_random_between(&random, -1, 1));
+        else if (classes == 2) strcpy(e.y[i], kind == 0 ? "-1" : "1");
+        else sprintf(e.y[i], "\"%c\"", (int)('A' + kind));
+        free(tree);
+    }
+    return e;
+}
+
+static inline void examples_free(examples *e)
+{
+    for (size_t i = 0; i < e->count; i++) free(e->line[i]);
+}
+
+/* The examples i with fold[i] == number (`in`) or != number; all of them without a fold. */
+static inline esp_dataset *part_of(const examples *e, const uint32_t *fold, size_t number, bool in)
+{
+    size_t room = 1;
+    for (size_t i = 0; i < e->count; i++) room += strlen(e->line[i]) + 40;
+    char *lines = malloc(room), *at = lines;
+    assert_non_null(lines);
+    for (size_t i = 0; i < e->count; i++)
+        if (fold == NULL || (fold[i] == number) == in) at += sprintf(at, "{\"y\": %s, %s}\n", e->y[i], e->line[i]);
+    esp_dataset *data = dataset_of(lines);
+    free(lines);
+    return data;
+}
+
+static inline esp_dataset *labelled(uint64_t seed, size_t count, size_t classes, bool extra)
+{
+    examples e = examples_of(seed, count, classes, extra);
+    esp_dataset *data = part_of(&e, NULL, 0, true);
+    examples_free(&e);
+    return data;
+}
+
+/* Settings as "C=10 multiclass=ovo"; values without blanks. */
+typedef struct options {
+    char text[200];
+    esp_setting setting[8];
+    size_t count;
+} options;
+
+static inline void options_of(options *o, const char *text)
+{
+    o->count = 0;
+    snprintf(o->text, sizeof o->text, "%s", text);
+    for (char *at = strtok(o->text, " "); at != NULL; at = strtok(NULL, " ")) {
+        char *equal = strchr(at, '=');
+        assert_non_null(equal);
+        *equal = '\0';
+        o->setting[o->count++] = (esp_setting){at, equal + 1};
+    }
+}
+
+static inline esp_status train(const char *learner, const char *kernel, const esp_dataset *data, const char *settings,
+                               const esp_run *run, esp_model **model, esp_error *err)
+{
+    options o;
+    options_of(&o, settings);
+    esp_kernel *k = kernel_of(kernel);
+    *model = (esp_model *)(uintptr_t)1;
+    const esp_status status = esp_train(learner, k, data, o.setting, o.count, run, model, err);
+    esp_kernel_free(k);
+    assert_true((status == ESP_OK) == (*model != NULL));
+    return status;
+}
+
+static inline esp_model *trained(const char *learner, const char *kernel, const esp_dataset *data, const char *settings,
+                                 const esp_run *run)
+{
+    esp_model *model;
+    esp_error err = {0};
+    assert_ok(train(learner, kernel, data, settings, run, &model, &err), settings, &err);
+    return model;
+}
+
+static inline esp_predictions *predicted(const esp_model *model, const esp_dataset *data, int threads)
+{
+    esp_predictions *p = NULL;
+    esp_error err = {0};
+    assert_ok(esp_predict(model, data, &(esp_run){.threads = threads}, &p, &err), "esp_predict", &err);
+    assert_int_equal(esp_predictions_count(p), esp_dataset_count(data));
+    return p;
+}
+
+static inline esp_status validate(const char *learner, const char *kernel, const esp_dataset *data, const char *settings,
+                                  size_t folds, uint64_t seed, const esp_run *run, esp_predictions **p, esp_error *err)
+{
+    options o;
+    options_of(&o, settings);
+    esp_kernel *k = kernel_of(kernel);
+    *p = (esp_predictions *)(uintptr_t)1;
+    const esp_status status = esp_cross_validate(learner, k, data, o.setting, o.count, folds, seed, run, p, err);
+    esp_kernel_free(k);
+    assert_true((status == ESP_OK) == (*p != NULL));
+    return status;
+}
+
+static inline esp_predictions *validated(const char *learner, const char *kernel, const esp_dataset *data,
+                                         const char *settings, size_t folds, uint64_t seed)
+{
+    esp_predictions *p;
+    esp_error err = {0};
+    assert_ok(validate(learner, kernel, data, settings, folds, seed, NULL, &p, &err), settings, &err);
+    return p;
+}
+
+/* Refused as a wrong argument, with this clause in the sentence. */
+static inline void assert_refused(esp_status status, const esp_error *err, const char *clause)
+{
+    if (status != ESP_ERR_PARAM) fail_msg("'%s': status %d: %s", clause, (int)status, err->message);
+    if (strstr(err->message, clause) == NULL) fail_msg("'%s' instead of '%s'", err->message, clause);
+}
+
+static inline int no_blocks_left(void **state)
+{
+    (void)state;
+    return espi_alloc_live() != 0;
+}
+
+#endif
