@@ -71,6 +71,16 @@ static esp_status parse_weights(const char *text, const espi_targets *t, double 
     return ESP_OK;
 }
 
+esp_status espi_weights_check(const espi_settings *settings, const espi_targets *t, esp_error *err)
+{
+    if (settings->class_weight == NULL || settings->balanced || t->classes == 0) return ESP_OK;
+    double *weight = espi_alloc(t->classes, sizeof *weight);
+    if (weight == NULL) return espi_no_memory(err);
+    const esp_status status = parse_weights(settings->class_weight, t, weight, err);
+    espi_free(weight);
+    return status;
+}
+
 static esp_status make_weights(job *j, esp_error *err)
 {
     const espi_targets *t = j->targets;

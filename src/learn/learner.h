@@ -28,14 +28,18 @@ const char *espi_learner_text(espi_learner_kind learner);
 /* "C=10 multiclass=ovr ...", for a model; NULL if memory is out. */
 char *espi_settings_text(const espi_settings *settings);
 
+/* Whether class-weight fits the classes of the targets: to be told before hours of work. */
+typedef struct espi_targets espi_targets;
+esp_status espi_weights_check(const espi_settings *settings, const espi_targets *targets, esp_error *err);
+
 /* What is to be learned: the targets of all examples of a dataset. */
-typedef struct espi_targets {
+struct espi_targets {
     size_t count;
     size_t classes;       /* 0: a regression */
     const char **name;    /* classes in order: numbers by value, others by bytes; belong to the dataset */
     uint32_t *class_of;   /* per example */
     double *value;        /* per example, for a regression */
-} espi_targets;
+};
 
 /* ESP_ERR_PARAM if there is no target, one class only, or no number where one is needed. */
 esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, espi_learner_kind learner, esp_error *err);

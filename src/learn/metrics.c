@@ -47,10 +47,9 @@ static per_class judge_class(const esp_metrics *m, size_t c)
     return p;
 }
 
-static bool same_label(const char *a, const char *b)
+static bool same_number(const char *a, const char *b)
 {
     double x, y;
-    if (strcmp(a, b) == 0) return true;
     return espi_number_parse(a, strlen(a), &x) && espi_number_parse(b, strlen(b), &y) && x == y;
 }
 
@@ -67,8 +66,11 @@ static bool collect_names(esp_metrics *m, const esp_predictions *p, const esp_da
         const uint32_t symbol = data->target[i];
         const char *label = data->target_texts.symbol[symbol].text;
         if (class_of_symbol[symbol] != UINT32_MAX) continue;
-        size_t c = 0;
-        while (c < m->classes && !same_label(m->name[c], label)) c++;
+        size_t c = 0; /* by name, or else by value: 1 and 1.0 are one class unless both are names of classes */
+        while (c < m->classes && strcmp(m->name[c], label) != 0) c++;
+        if (c == m->classes)
+            for (c = 0; c < p->classes && !same_number(m->name[c], label);) c++;
+        if (c == p->classes) c = m->classes;
         class_of_symbol[symbol] = (uint32_t)c;
         if (c < m->classes) continue;
         if (!espi_reserve(&m->name, &capacity, m->classes + 1, sizeof *m->name)) return false;
@@ -111,7 +113,7 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
 
 static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const esp_dataset *data, esp_error *err)
 {
-    double x_mean = 0.0, y_mean = 0.0, xx = 0.0, yy = 0.0, xy = 0.0;
+    double x_mean = 0.0, y_mean = 0.0, xx = 0.0, yy = 0.0, xy = 0.0, dx_most = 0.0, dy_most = 0.0, most = 0.0;
     double *y = espi_alloc(m->count, sizeof *y);
     if (y == NULL) return espi_no_memory(err);
     esp_status status = ESP_OK;
@@ -124,15 +126,24 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
         x_mean += p->column[i] / (double)m->count;
         y_mean += y[i] / (double)m->count;
     }
+    /* Squares are taken of fractions of the largest, so that huge numbers do not overflow. */
     for (size_t i = 0; status == ESP_OK && i < m->count; i++) {
-        const double dx = p->column[i] - x_mean, dy = y[i] - y_mean, error = p->column[i] - y[i];
+        dx_most = fmax(dx_most, fabs(p->column[i] - x_mean));
+        dy_most = fmax(dy_most, fabs(y[i] - y_mean));
+        most = fmax(most, fabs(p->column[i] - y[i]));
+    }
+    for (size_t i = 0; status == ESP_OK && i < m->count; i++) {
+        const double dx = dx_most > 0.0 ? (p->column[i] - x_mean) / dx_most : 0.0;
+        const double dy = dy_most > 0.0 ? (y[i] - y_mean) / dy_most : 0.0;
+        const double error = most > 0.0 ? (p->column[i] - y[i]) / most : 0.0;
         m->rmse += error * error;
         m->mae += fabs(error) / (double)m->count;
         xx += dx * dx;
         yy += dy * dy;
         xy += dx * dy;
     }
-    m->rmse = sqrt(m->rmse / (double)m->count);
+    m->rmse = most * sqrt(m->rmse / (double)m->count);
+    m->mae *= most;
     m->pearson = xx > 0.0 && yy > 0.0 ? xy / sqrt(xx) / sqrt(yy) : 0.0;
     espi_free(y);
     return status;

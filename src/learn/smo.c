@@ -449,11 +449,14 @@ static void finish(const solver *s, double *alpha, espi_smo_result *result)
     const espi_smo_problem *p = s->problem;
     double free_sum = 0.0, m = -INFINITY, least = INFINITY;
     for (size_t k = 0; k < s->active; k++) {
-        const double b = s->b[s->variable[k]];
-        if (may_go_up(s, k)) m = fmax(m, s->v[k]);
-        if (may_go_down(s, k)) least = fmin(least, s->v[k]);
-        if (may_go_up(s, k) && may_go_down(s, k)) free_sum += s->v[k];
-        if (may_go_up(s, k) && may_go_down(s, k)) result->free_variables++;
+        /* A variable that rounding left a hair's breadth from its bound must not settle the bias alone. */
+        const double b = s->b[s->variable[k]], bound = p->bound[s->variable[k]], hair = 1e-12 * bound;
+        const bool positive = p->sign[s->variable[k]] > 0;
+        const bool up = (positive ? bound : 0.0) - b > hair, down = b - (positive ? 0.0 : -bound) > hair;
+        if (up) m = fmax(m, s->v[k]);
+        if (down) least = fmin(least, s->v[k]);
+        if (up && down) free_sum += s->v[k];
+        if (up && down) result->free_variables++;
         else if (b != 0.0) result->bounded_variables++;
         result->objective -= b * (target(p, s->variable[k]) + s->v[k]) / 2.0;
     }

@@ -10,7 +10,7 @@
 
 typedef struct class_entry {
     const char *name;
-    double value; /* if all targets are numbers */
+    double value; /* if all targets read as numbers, be they given as strings or not */
     uint32_t symbol;
 } class_entry;
 
@@ -28,7 +28,7 @@ static int by_value(const void *x, const void *y)
     return a->value != b->value ? (a->value > b->value) - (a->value < b->value) : strcmp(a->name, b->name);
 }
 
-/* Numbers that are equal are one class, however they are written; *count is the number of classes. */
+/* Numbers that are equal are one class, however they are written; strings are not. */
 static bool number_classes(espi_targets *t, const esp_dataset *data, class_entry *entry, size_t entries)
 {
     uint32_t *class_of_symbol = espi_alloc(data->target_texts.count, sizeof *class_of_symbol);
@@ -54,16 +54,17 @@ static esp_status make_classes(espi_targets *t, const esp_dataset *data, esp_err
     class_entry *entry = espi_alloc(texts->count, sizeof *entry);
     bool *seen = espi_alloc_zero(texts->count, sizeof *seen);
     size_t entries = 0;
-    bool ok = entry != NULL && seen != NULL;
+    bool ok = entry != NULL && seen != NULL, numbers = true;
     for (size_t i = 0; ok && i < t->count; i++) {
         const uint32_t symbol = data->target[i];
         if (seen[symbol]) continue;
         seen[symbol] = true;
         entry[entries] = (class_entry){.name = texts->symbol[symbol].text, .symbol = symbol};
-        if (esp_dataset_target_is_number(data))
-            espi_number_parse(texts->symbol[symbol].text, texts->symbol[symbol].size, &entry[entries].value);
+        if (!espi_number_parse(texts->symbol[symbol].text, texts->symbol[symbol].size, &entry[entries].value))
+            numbers = false;
         entries++;
     }
+    for (size_t i = 0; i < entries && !numbers; i++) entry[i].value = 0.0; /* then names alone give the order */
     ok = ok && number_classes(t, data, entry, entries);
     espi_free(entry);
     espi_free(seen);

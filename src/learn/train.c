@@ -65,6 +65,7 @@ static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_datas
                           esp_error *err)
 {
     esp_status status = espi_targets_make(&t->targets, data, t->settings.learner, err);
+    if (status == ESP_OK) status = espi_weights_check(&t->settings, &t->targets, err);
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &t->bound, err);
     if (status == ESP_OK) status = espi_rows_new(t->bound, run, &t->rows, err);
     if (status != ESP_OK) return status;
@@ -73,6 +74,14 @@ static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_datas
     for (size_t i = 0; i < data->rows; i++) t->all[i] = (uint32_t)i;
     status = espi_fit_make(&t->fit, &t->settings, &t->targets, t->all, t->rows, NULL, 0.0, run, err);
     if (status == ESP_OK && t->settings.probability && !t->fit.cancelled) status = learn_probabilities(t, run, err);
+    if (status == ESP_ERR_CANCELLED && t->settings.keep_partial && t->fit.bias != NULL) {
+        /* The decision functions are there, the probabilities are not. */
+        espi_free(t->platt);
+        t->platt = NULL;
+        t->fit.cancelled = true;
+        t->fit.converged = false;
+        status = ESP_OK;
+    }
     return status;
 }
 

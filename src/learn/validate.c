@@ -86,6 +86,7 @@ static esp_status start_validation(validation *v, const char *learner, const esp
     *v = (validation){.folds = folds};
     esp_status status = espi_settings_parse(&v->settings, learner, settings, count, err);
     if (status == ESP_OK) status = espi_targets_make(&v->targets, data, v->settings.learner, err);
+    if (status == ESP_OK) status = espi_weights_check(&v->settings, &v->targets, err);
     if (status != ESP_OK) return status;
     v->fold = espi_alloc(data->rows, sizeof *v->fold);
     return v->fold == NULL ? espi_no_memory(err) : espi_folds_make(&v->targets, folds, seed, v->fold, err);
@@ -197,14 +198,16 @@ static esp_status parse_line(line *l, const esp_grid *grid, esp_error *err)
 }
 
 /* Tries every value once, so that a wrong one is told before hours of work. */
-static esp_status check_line(line *l, const espi_settings *settings, const esp_kernel *kernel, esp_error *err)
+static esp_status check_line(line *l, const validation *v, const esp_kernel *kernel, esp_error *err)
 {
     bool unknown = false;
     esp_status status = ESP_OK;
-    espi_settings trial = *settings;
+    espi_settings trial = v->settings;
     trial.class_weight = NULL;
-    for (size_t i = 0; status == ESP_OK && i < l->values; i++)
+    for (size_t i = 0; status == ESP_OK && i < l->values; i++) {
         status = espi_settings_set(&trial, l->name, l->value[i], &unknown, err);
+        if (status == ESP_OK) status = espi_weights_check(&trial, &v->targets, err);
+    }
     espi_settings_free(&trial);
     if (!unknown) return status;
     l->kernel = true;
@@ -230,7 +233,7 @@ static esp_status start_tuning(esp_tuning *t, const validation *v, const esp_ker
         for (size_t k = 0; status == ESP_OK && k < i; k++)
             if (strcmp(grid[k].name, grid[i].name) == 0)
                 status = espi_fail(err, ESP_ERR_PARAM, "the grid has two lines for %s", grid[i].name);
-        if (status == ESP_OK) status = check_line(&t->line[i], &v->settings, kernel, err);
+        if (status == ESP_OK) status = check_line(&t->line[i], v, kernel, err);
         if (status != ESP_OK) return status;
         t->combinations *= t->line[i].values;
         if (t->combinations > 1000000) return espi_fail(err, ESP_ERR_PARAM, "the grid has over a million combinations");

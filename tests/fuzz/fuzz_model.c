@@ -1,5 +1,5 @@
 /* Model files with a right length and checksum: what is taken for a model has a summary, can be written and read again,
- * and is then written the same. The seeds are made by tests/unit/test_model_file.c. */
+ * is then written the same, and predicts or says why not. The seeds are made by tests/unit/test_model_file.c. */
 #define XXH_INLINE_ALL
 #include "fuzz.h"
 
@@ -79,6 +79,36 @@ static void round_trip(const esp_model *model)
     unlink(second);
 }
 
+enum { SMALL = 1 << 14 }; /* bytes of a file: larger models may take their time */
+
+/* Every class has a column, and a failure a sentence: columns that do not fit, or numbers that are too large. */
+static void predict(const esp_model *model)
+{
+    static const char lines[] = "{\"tree\": \"(S (NP (D the) w) (VP (V saw) (NP (D the) w)))\", \"x\": {\"a\": 1, "
+                                "\"len\": 2}, \"words\": \"the cat "
+                                "sat\", \"d\": [1, 2], \"n\": 1}\n"
+                                "{\"tree\": \"(S (X y))\", \"x\": {}, \"words\": \"\", \"d\": [0, 1], \"n\": 0}\n";
+    const esp_read_options options = {.format = ESP_FORMAT_JSONL};
+    const esp_run run = {.threads = 1};
+    esp_dataset *data = NULL;
+    esp_predictions *p = NULL;
+    esp_error err = {0};
+    fuzz_require(esp_dataset_parse(lines, sizeof lines - 1, "lines", &options, NULL, &data, &err) == ESP_OK,
+                 "the examples can be read", &err);
+    const esp_status status = esp_predict(model, data, &run, &p, &err);
+    fuzz_require((status == ESP_OK) == (p != NULL), "there are predictions just when all went well", &err);
+    fuzz_require(status == ESP_OK || err.message[0] != '\0', "a failure has a sentence", &err);
+    for (size_t i = 0; p != NULL && i < esp_predictions_count(p); i++) {
+        fuzz_require((esp_predictions_label(p, i) != NULL) == esp_predictions_are_classes(p), "a class has a name",
+                     NULL);
+        (void)esp_predictions_score(p, i);
+        for (size_t c = 0; c < esp_predictions_classes(p); c++)
+            fuzz_require(!(esp_predictions_probability(p, i, c) > 1.0), "a probability is at most 1", NULL);
+    }
+    esp_predictions_free(p);
+    esp_dataset_free(data);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     esp_model *model = parse(data, size);
@@ -90,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sign(bytes, size);
     model = parse(bytes, size);
     if (model != NULL) round_trip(model);
+    if (model != NULL && size <= SMALL) predict(model);
     esp_model_free(model);
     free(bytes);
     return 0;

@@ -25,7 +25,8 @@ static inline examples examples_of(uint64_t seed, size_t count, size_t classes, 
     examples e = {.count = count, .classes = classes};
     const size_t kinds = classes > 0 ? classes : 3;
     for (size_t i = 0; i < count; i++) {
-        const size_t kind = i % kinds, seen = ref_random_below(&random, 4) > 0 ? kind : ref_random_below(&random, kinds);
+        const size_t kind = i % kinds,
+                     seen = ref_random_below(&random, 4) > 0 ? kind : ref_random_below(&random, kinds);
         char *tree = ref_random_small_tree(&random, 14, 1000, extra && i % 2 == 1), *at;
         const double p = (double)seen + ref_random_between(&random, -1, 1), q = ref_random_between(&random, -1, 1);
         at = e.line[i] = malloc(strlen(tree) + 300);
@@ -119,8 +120,9 @@ static inline esp_predictions *predicted(const esp_model *model, const esp_datas
     return p;
 }
 
-static inline esp_status validate(const char *learner, const char *kernel, const esp_dataset *data, const char *settings,
-                                  size_t folds, uint64_t seed, const esp_run *run, esp_predictions **p, esp_error *err)
+static inline esp_status validate(const char *learner, const char *kernel, const esp_dataset *data,
+                                  const char *settings, size_t folds, uint64_t seed, const esp_run *run,
+                                  esp_predictions **p, esp_error *err)
 {
     options o;
     options_of(&o, settings);

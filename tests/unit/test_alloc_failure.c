@@ -343,6 +343,124 @@ static void writing_a_gram_matrix(void **state)
         out_of_memory_everywhere(write_gram, &format);
 }
 
+/* ----------------------------------------------------------------- learners */
+
+static const char three[] = "+1 1:1\n0 2:1\n-1 1:-1 2:1\n1 1:2\n0 2:2\n-1 1:1 2:-1\n";
+
+typedef struct lesson {
+    const char *learner, *kernel, *text;
+    esp_setting setting[2];
+    size_t settings;
+    esp_grid grid;
+    esp_run run;
+} lesson;
+
+static esp_kernel *lesson_kernel; /* these, too, are made with all memory that is wanted */
+static esp_dataset *lesson_data;
+static esp_model *lesson_model;
+
+static esp_status learn(const void *argument, esp_error *err)
+{
+    const lesson *l = argument;
+    esp_model *model = (esp_model *)(uintptr_t)1;
+    const esp_status status =
+        esp_train(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, &l->run, &model, err);
+    assert_true((status == ESP_OK) == (model != NULL));
+    esp_model_free(model);
+    return status;
+}
+
+static esp_status judge(const void *argument, esp_error *err)
+{
+    const lesson *l = argument;
+    esp_predictions *predictions = (esp_predictions *)(uintptr_t)1;
+    esp_metrics *metrics = (esp_metrics *)(uintptr_t)1;
+    esp_status status = esp_predict(lesson_model, lesson_data, &l->run, &predictions, err);
+    assert_true((status == ESP_OK) == (predictions != NULL));
+    if (status != ESP_OK) return status;
+    status = esp_metrics_new(predictions, lesson_data, &metrics, err);
+    assert_true((status == ESP_OK) == (metrics != NULL));
+    for (int json = 0; json < 2 && status == ESP_OK; json++) {
+        char *text = (char *)(uintptr_t)1;
+        status = json ? esp_metrics_json(metrics, &text, err) : esp_metrics_text(metrics, &text, err);
+        assert_true((status == ESP_OK) == (text != NULL));
+        esp_text_free(text);
+    }
+    esp_metrics_free(metrics);
+    esp_predictions_free(predictions);
+    return status;
+}
+
+static esp_status store_model(const void *argument, esp_error *err)
+{
+    (void)argument;
+    char *summary = (char *)(uintptr_t)1;
+    esp_model *again = (esp_model *)(uintptr_t)1;
+    esp_status status = esp_model_summary(lesson_model, &summary, err);
+    assert_true((status == ESP_OK) == (summary != NULL));
+    esp_text_free(summary);
+    if (status == ESP_OK) status = esp_model_write(lesson_model, in_directory("model"), err);
+    if (status != ESP_OK) return status;
+    status = esp_model_read(in_directory("model"), &again, err);
+    assert_true((status == ESP_OK) == (again != NULL));
+    esp_model_free(again);
+    assert_int_equal(unlink(in_directory("model")), 0);
+    return status;
+}
+
+static esp_status cross_validate(const void *argument, esp_error *err)
+{
+    const lesson *l = argument;
+    esp_predictions *out = (esp_predictions *)(uintptr_t)1;
+    const esp_status status =
+        esp_cross_validate(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, 2, 1, &l->run, &out, err);
+    assert_true((status == ESP_OK) == (out != NULL));
+    esp_predictions_free(out);
+    return status;
+}
+
+static esp_status tune(const void *argument, esp_error *err)
+{
+    const lesson *l = argument;
+    const esp_grid grid[] = {{"C", "1,10"}, l->grid};
+    esp_tuning *out = (esp_tuning *)(uintptr_t)1;
+    const esp_status status =
+        esp_tune(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
+    assert_true((status == ESP_OK) == (out != NULL));
+    esp_tuning_free(out);
+    return status;
+}
+
+static void learning(void **state)
+{
+    (void)state;
+    const esp_run one = {.threads = 1}, two = {.threads = 2}; /* little memory: two rows out of three, and of six */
+    const esp_run less = {.threads = 1, .memory = 24}, little = {.threads = 1, .memory = 48};
+    const lesson lessons[] = {
+        {"svm", "norm(sst(tree)) + linear(x)", examples, {{"C", "2"}}, 1, {"lambda", "0.2,0.8"}, one},
+        {"svm", "norm(sst(tree))", examples, {{"probability", "1"}}, 1, {"lambda", "0.2"}, less},
+        {"svr", "sst(tree)*rbf(x)", examples, {{"epsilon", "0"}}, 1, {"gamma", "0.2,1"}, two},
+        {"svm", "linear(x)", three, {{"class-weight", "1=2,-1=1"}}, 1, {"multiclass", "ovr,ovo"}, one},
+        {"svm", "rbf(x)", three, {{"probability", "1"}}, 1, {"class-weight", "balanced,0=2"}, two},
+        {"svm", "rbf(x)", three, {{"multiclass", "ovo"}}, 1, {"positive-weight", "2"}, little},
+    };
+    static const scenario calls[] = {learn, judge, store_model, cross_validate, tune};
+    for (size_t i = 0; i < sizeof lessons / sizeof *lessons; i++) {
+        const lesson *l = &lessons[i];
+        esp_error err = {0};
+        print_message("%s, %s\n", l->learner, l->kernel);
+        lesson_data = parsed(l->text);
+        if (esp_kernel_parse(l->kernel, &lesson_kernel, &err) != ESP_OK ||
+            esp_train(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, &l->run, &lesson_model, &err) !=
+                ESP_OK)
+            fail_msg("%s", err.message);
+        for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) out_of_memory_everywhere(calls[c], l);
+        esp_model_free(lesson_model);
+        esp_kernel_free(lesson_kernel);
+        esp_dataset_free(lesson_data);
+    }
+}
+
 /* --------------------------------------------------------------------- main */
 
 static int prepare(void **state)
@@ -376,6 +494,7 @@ int main(void)
         cmocka_unit_test(computing_a_diagonal),
         cmocka_unit_test(scoring),
         cmocka_unit_test(writing_a_gram_matrix),
+        cmocka_unit_test(learning),
     };
     return cmocka_run_group_tests_name("allocation failure", tests, prepare, clear);
 }

@@ -12,8 +12,7 @@ static esp_status tune(const char *learner, const char *kernel, const esp_datase
     options_of(&o, settings);
     esp_kernel *k = kernel_of(kernel);
     *t = (esp_tuning *)(uintptr_t)1;
-    const esp_status status =
-        esp_tune(learner, k, data, o.setting, o.count, grid, lines, FOLDS, SEED, run, t, err);
+    const esp_status status = esp_tune(learner, k, data, o.setting, o.count, grid, lines, FOLDS, SEED, run, t, err);
     esp_kernel_free(k);
     assert_true((status == ESP_OK) == (*t != NULL));
     return status;
@@ -69,13 +68,11 @@ static void test_every_combination(void **state)
     (void)state;
     esp_dataset *two = labelled(120, 70, 2, false), *three = labelled(121, 70, 3, false);
     esp_dataset *values = labelled(122, 60, 0, false);
-    static const esp_grid cost[] = {{"C", "100,0.01,1,10"}}; /* up and down: warm starts change nothing */
     static const esp_grid both[] = {{"C", "0.1,1,10"}, {"lambda", "0.2,0.8"}};
     static const esp_grid turned[] = {{"lambda", "0.2,0.8"}, {"gamma", "0.5"}, {"C", "10,1"}};
     static const esp_grid ways[] = {{"multiclass", "ovr,ovo"}, {"C", "0.5,5"}, {"class-weight", "balanced,A=2"}};
     static const esp_grid errors[] = {{"epsilon", "0.01,1"}, {"C", "0.1,10,1"}};
     const esp_run threads = {.threads = 3}, little = {.memory = 3 * 70 * sizeof(float)};
-    check_tuning("svm", two, "tolerance=1e-6", cost, 1, 4, NULL);
     check_tuning("svm", two, "tolerance=1e-6 positive-weight=2", both, 2, 6, &threads);
     check_tuning("svm", three, "tolerance=1e-6 class-weight=balanced", turned, 3, 4, &little);
     check_tuning("svm", three, "tolerance=1e-6", ways, 3, 8, NULL);
@@ -83,6 +80,18 @@ static void test_every_combination(void **state)
     check_tuning("svr", values, "tolerance=1e-6", both, 2, 6, NULL);
     esp_dataset_free(two);
     esp_dataset_free(three);
+    esp_dataset_free(values);
+}
+
+/* Up and down, to where every variable is at its bound: a warm start changes nothing. */
+static void test_warm_starts(void **state)
+{
+    (void)state;
+    esp_dataset *two = labelled(120, 70, 2, false), *values = labelled(122, 60, 0, false);
+    static const esp_grid cost[] = {{"C", "100,0.01,1,10"}};
+    check_tuning("svm", two, "tolerance=1e-6", cost, 1, 4, NULL);
+    check_tuning("svr", values, "tolerance=1e-6", cost, 1, 4, NULL);
+    esp_dataset_free(two);
     esp_dataset_free(values);
 }
 
@@ -143,7 +152,8 @@ static void test_errors(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         size_t calls = 0;
         const esp_run run = {.progress = count_calls, .user = &calls};
-        assert_refused(tune("svm", KERNEL, data, "", wrong[i].grid, wrong[i].lines, &run, &t, &err), &err, wrong[i].clause);
+        assert_refused(tune("svm", KERNEL, data, "", wrong[i].grid, wrong[i].lines, &run, &t, &err), &err,
+                       wrong[i].clause);
         if (calls > 0) fail_msg("told after work had begun: %s", err.message);
     }
     static const esp_grid cost[] = {{"C", "1,2"}};
@@ -159,6 +169,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_combination),
+        cmocka_unit_test(test_warm_starts),
         cmocka_unit_test(test_first_of_equals),
         cmocka_unit_test(test_errors),
     };

@@ -49,7 +49,8 @@ static void test_folds(void **state)
     assert_ok(espi_folds_make(&t, 5, 2, other, &err), "folds", &err);
     assert_memory_not_equal(one, other, 100 * sizeof *one);
     static const size_t wrong[] = {0, 1, 101, SIZE_MAX};
-    for (size_t i = 0; i < 4; i++) assert_refused(espi_folds_make(&t, wrong[i], 1, one, &err), &err, "2 to the number of examples, 100");
+    for (size_t i = 0; i < 4; i++)
+        assert_refused(espi_folds_make(&t, wrong[i], 1, one, &err), &err, "2 to the number of examples, 100");
 }
 
 /* ---------------------------------------------------------- cross-validation */
@@ -92,7 +93,8 @@ static void test_training_by_hand(void **state)
             assert_int_equal(esp_predictions_columns(p), esp_predictions_columns(cv));
             for (size_t i = 0, k = 0; i < N; i++) {
                 if (fold[i] != f) continue;
-                if (tasks[t].classes > 0) assert_string_equal(esp_predictions_label(p, k), esp_predictions_label(cv, i));
+                if (tasks[t].classes > 0)
+                    assert_string_equal(esp_predictions_label(p, k), esp_predictions_label(cv, i));
                 for (size_t c = 0; c < esp_predictions_columns(p); c++)
                     assert_true(fabs(esp_predictions_column(p, k, c) - esp_predictions_column(cv, i, c)) <= 1e-4);
                 k++;
@@ -220,7 +222,8 @@ static void test_two_probabilities(void **state)
                                            "C=5 positive-weight=3 probability=1"};
     for (size_t s = 0; s < 3; s++) {
         esp_model *m = trained("svm", KERNEL, data, settings[s], NULL);
-        esp_predictions *p = predicted(m, unseen, 1), *cv = validated("svm", KERNEL, data, settings[s], 5, s == 1 ? 7 : 1);
+        esp_predictions *p = predicted(m, unseen, 1),
+                        *cv = validated("svm", KERNEL, data, settings[s], 5, s == 1 ? 7 : 1);
         for (size_t i = 0; i < 80; i++) {
             const double low = esp_predictions_probability(p, i, 0), high = esp_predictions_probability(p, i, 1);
             assert_true(low >= 0.0 && high >= 0.0 && fabs(low + high - 1.0) <= 1e-15);
@@ -255,7 +258,8 @@ static void test_many_probabilities(void **state)
     for (size_t i = 0; i < 40; i++) {
         double sigmoid[3], sum = 0.0;
         for (size_t c = 0; c < 3; c++)
-            sum += sigmoid[c] = 1.0 / (1.0 + exp(m->platt[2 * c] * esp_predictions_column(p, i, c) + m->platt[2 * c + 1]));
+            sum += sigmoid[c] =
+                1.0 / (1.0 + exp(m->platt[2 * c] * esp_predictions_column(p, i, c) + m->platt[2 * c + 1]));
         for (size_t c = 0; c < 3; c++)
             assert_close(esp_predictions_probability(p, i, c), sigmoid[c] / sum, 1e-12, "probability");
     }
@@ -265,7 +269,8 @@ static void test_many_probabilities(void **state)
         for (int da = -1; da <= 1; da++)
             for (int db = -1; db <= 1; db++)
                 for (double step = 0.1; step > 1e-4; step /= 10.0)
-                    assert_true(loss <= loss_of(cv, data, esp_model_class(m, c), c, a + da * step, b + db * step) + 1e-6);
+                    assert_true(loss <=
+                                loss_of(cv, data, esp_model_class(m, c), c, a + da * step, b + db * step) + 1e-6);
     }
     esp_predictions_free(p);
     esp_predictions_free(cv);
