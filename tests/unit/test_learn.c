@@ -286,7 +286,7 @@ static void test_classes(void **state)
                   ESP_FORMAT_JSONL, "1 2", "1");
     check_classes("{\"y\": \"b\", \"x\": [1, 0]}\n{\"y\": \"B\", \"x\": [0, 1]}\n{\"y\": \"ab\", \"x\": [-1, -1]}\n",
                   ESP_FORMAT_JSONL, "B ab b", "b");
-    check_classes("{\"y\": \"10\", \"x\": [1, 0]}\n{\"y\": \"9\", \"x\": [0, 1]}\n", ESP_FORMAT_JSONL, "10 9", "10");
+    check_classes("{\"y\": \"10\", \"x\": [1, 0]}\n{\"y\": \"9\", \"x\": [0, 1]}\n", ESP_FORMAT_JSONL, "9 10", "10");
 }
 
 /* ------------------------------------------------------------------- weights */
