@@ -1,6 +1,7 @@
 /* Measurements of support vector machines for bench/svm.sh. Times are medians of runs that alternate between the things
  * compared, in one process; ratios are medians of the ratios within a round. Results go to standard output as lines of
  * TAB-separated fields. */
+#include "base/alloc.h"
 #include "base/random.h"
 #include "learn/learner.h"
 #include "learn/model.h"
@@ -445,7 +446,7 @@ static void warm_memory(size_t bytes)
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        volatile char *block = need(malloc(bytes));
+        volatile char *block = need(espi_alloc(bytes, 1));
         for (size_t i = 0; i < bytes; i += 1024) block[i] = 1;
         _exit(0);
     }

@@ -72,7 +72,7 @@ tab='	'
         echo '## Many small trees, 2 GiB of memory'
         echo
         echo 'Constituents NP, PP, S and VP of 4 to 25 nodes from PropBank (trees without words), drawn by chance; the class is whether the' \
-            'constituent is an argument of some predicate, which is so for one in three. C = 1, one run each.' \
+            'constituent is an argument of some predicate, which is so for one in three. C = 1, one run each, in memory that was in use just before.' \
             "Accuracy on 5,000 others, of which $(grep -c '"y": -1' "$work/held.jsonl") are no arguments."
         echo
         table "trees${tab}seconds${tab}rows computed${tab}iterations${tab}support vectors${tab}peak memory, MB${tab}accuracy${tab}end"

@@ -60,7 +60,7 @@ void espi_matcher_free(espi_matcher *matcher);
 /* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. */
 esp_status espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out,
                           esp_error *err);
-/* score[k] = sum_u f_k(u) w(u), f[group][rank * outputs + k]. */
+/* score[k] = sum_u f_k(u) w(u), f[group][k * vertices of the group + rank]. */
 esp_status espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs,
                             double *score, esp_error *err);
 

@@ -276,8 +276,9 @@ static bool fold_groups(const espi_dag *dag, const double *coefficient, folded *
         for (size_t i = 0; i < group->occurrences; i++) {
             const espi_occurrence at = group->at[i];
             const double times = group->inner == 0 ? at.item : 1.0;
-            double *f = s->f[g] + (group->inner == 0 ? 0 : at.item * s->outputs);
-            for (size_t k = 0; k < s->outputs; k++) f[k] += times * coefficient[at.tree * s->outputs + k];
+            double *f = s->f[g] + (group->inner == 0 ? 0 : at.item);
+            for (size_t k = 0; k < s->outputs; k++)
+                f[k * group->vertices] += times * coefficient[at.tree * s->outputs + k];
         }
     }
     return true;
