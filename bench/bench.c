@@ -3,51 +3,11 @@
  * output as lines of TAB-separated fields. */
 #include "data/dataset.h"
 #include "kernel/dag.h"
+#include "measure.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-enum { MOST = 99 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *time, int count)
-{
-    qsort(time, (size_t)count, sizeof *time, by_value);
-    return count % 2 ? time[count / 2] : (time[count / 2 - 1] + time[count / 2]) / 2.0;
-}
-
-static void check(esp_status status, const esp_error *err)
-{
-    if (status == ESP_OK) return;
-    fprintf(stderr, "bench: %s\n", err->message);
-    exit(1);
-}
-
-static void *need(void *block)
-{
-    if (block == NULL) {
-        fprintf(stderr, "bench: out of memory\n");
-        exit(1);
-    }
-    return block;
-}
 
 static esp_dataset *load(const char *path)
 {
@@ -55,14 +15,6 @@ static esp_dataset *load(const char *path)
     esp_error err;
     check(esp_dataset_read(path, NULL, NULL, &data, &err), &err);
     return data;
-}
-
-static esp_kernel *parse(const char *text)
-{
-    esp_kernel *kernel;
-    esp_error err;
-    check(esp_kernel_parse(text, &kernel, &err), &err);
-    return kernel;
 }
 
 static double time_gram(const esp_kernel *kernel, const esp_dataset *data, int threads, double *gram)
@@ -86,7 +38,7 @@ static double *matrix(size_t n)
 static void compare(char **argument)
 {
     esp_dataset *data = load(argument[0]);
-    const int repeats = atoi(argument[1]) < MOST ? atoi(argument[1]) : MOST;
+    const int repeats = repeats_of(argument[1]);
     const int threads[2] = {atoi(argument[2]), atoi(argument[4])};
     esp_kernel *kernel[2] = {parse(argument[3]), parse(argument[5])};
     const size_t n = esp_dataset_count(data);
@@ -96,6 +48,7 @@ static void compare(char **argument)
         ratio[i] = time[1][i] / time[0][i];
     }
     const double a = median(time[0], repeats), b = median(time[1], repeats), both = median(ratio, repeats);
+    qsort(ratio, (size_t)repeats, sizeof *ratio, by_value);
     printf("%zu\t%.4f\t%.1f\t%.4f\t%.1f\t%.2f\t%.2f\t%.2f\n", n, a, a * 2e9 / (double)n / (double)(n + 1), b,
            b * 2e9 / (double)n / (double)(n + 1), both, ratio[0], ratio[repeats - 1]);
     free(gram);
@@ -126,7 +79,7 @@ static void grow(char **argument)
 {
     const double peak = peak_memory(argument[0], argument[2]);
     esp_dataset *data = load(argument[0]);
-    const int repeats = atoi(argument[1]) < MOST ? atoi(argument[1]) : MOST;
+    const int repeats = repeats_of(argument[1]);
     const size_t n = esp_dataset_count(data);
     esp_kernel *kernel = parse(argument[2]);
     double *gram = matrix(n), time[MOST];
@@ -149,7 +102,7 @@ static void read_speed(char **argument)
     rewind(file);
     if (fread(bytes, 1, size, file) != size) exit(1);
     fclose(file);
-    const int repeats = atoi(argument[1]) < MOST ? atoi(argument[1]) : MOST;
+    const int repeats = repeats_of(argument[1]);
     double time[MOST];
     size_t count = 0, held = 0;
     for (int i = 0; i < repeats; i++) {
@@ -197,7 +150,7 @@ static double scatter_only(const espi_dag *dag, const espi_plans *plans, size_t 
 static void floor_of(char **argument)
 {
     esp_dataset *data = load(argument[0]);
-    const int repeats = atoi(argument[1]) < MOST ? atoi(argument[1]) : MOST;
+    const int repeats = repeats_of(argument[1]);
     const size_t n = esp_dataset_count(data);
     const espi_forest *forest = &data->column[0].trees;
     esp_kernel *kernel = parse(argument[2]);

@@ -1,15 +1,7 @@
 #!/bin/sh
 # The tables of bench/results/ground.md: Gram matrices and reading. See bench/run.
-set -eu
-cd "$(dirname "$0")/.."
-data=${ESPALIER_DATA:-../shared/data}
-repeats=${REPEATS:-7}
-build=${BUILD:-build}
-cmake --build "$build" --target espalier espalier_bench >/dev/null
-bench=$build/espalier_bench
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p bench/results
+program=espalier_bench
+. "$(dirname "$0")/common.sh"
 out=bench/results/ground.md
 kernel='norm(sst(lambda=0.4))'
 
@@ -30,9 +22,6 @@ else
 fi
 head -n 3000 "$work/all.jsonl" >"$work/3000.jsonl"
 
-row() { echo "| $* |" | sed 's/	/ | /g'; }
-table() { row "$*"; row "$*" | sed 's/[^|]/-/g'; }
-tab='	'
 {
     echo "# Gram matrices and reading"
     echo

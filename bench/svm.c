@@ -5,41 +5,17 @@
 #include "base/random.h"
 #include "learn/learner.h"
 #include "learn/model.h"
+#include "measure.h"
 
 #include <libsvm/svm.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { MOST = 99, MANY = 100000000 };
+enum { MANY = 100000000 };
 
 static const esp_run one_thread = {.threads = 1};
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *time, int count)
-{
-    double sorted[MOST];
-    memcpy(sorted, time, (size_t)count * sizeof *sorted);
-    qsort(sorted, (size_t)count, sizeof *sorted, by_value);
-    return count % 2 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2.0;
-}
 
 static double median_ratio(const double *above, const double *below, int count)
 {
@@ -48,24 +24,6 @@ static double median_ratio(const double *above, const double *below, int count)
     return median(ratio, count);
 }
 
-static void check(esp_status status, const esp_error *err)
-{
-    if (status == ESP_OK) return;
-    fprintf(stderr, "bench: %s\n", err->message);
-    exit(1);
-}
-
-static void *need(void *block)
-{
-    if (block == NULL) {
-        fprintf(stderr, "bench: out of memory\n");
-        exit(1);
-    }
-    return block;
-}
-
-static int repeats_of(const char *text) { return atoi(text) < 1 ? 1 : atoi(text) < MOST ? atoi(text) : MOST; }
-
 static esp_dataset *load(const char *path, const char *target)
 {
     esp_dataset *data;
@@ -73,14 +31,6 @@ static esp_dataset *load(const char *path, const char *target)
     const esp_read_options options = {.target = target};
     check(esp_dataset_read(path, &options, &one_thread, &data, &err), &err);
     return data;
-}
-
-static esp_kernel *parse(const char *text)
-{
-    esp_kernel *kernel;
-    esp_error err;
-    check(esp_kernel_parse(text, &kernel, &err), &err);
-    return kernel;
 }
 
 static esp_model *train(const esp_kernel *kernel, const esp_dataset *data, const char *cost)

@@ -1,15 +1,7 @@
 #!/bin/sh
 # The tables of bench/results/svm.md: support vector machines. See bench/run.
-set -eu
-cd "$(dirname "$0")/.."
-data=${ESPALIER_DATA:-../shared/data}
-repeats=${REPEATS:-7}
-build=${BUILD:-build}
-cmake --build "$build" --target espalier espalier_bench_svm >/dev/null
-bench=$build/espalier_bench_svm
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -p bench/results
+program=espalier_bench_svm
+. "$(dirname "$0")/common.sh"
 out=bench/results/svm.md
 kernel='norm(sst(tree, lambda=0.4))'
 ftk='norm(sst(tree, lambda=0.4, algorithm=ftk))'
@@ -26,9 +18,6 @@ else
     train=$work/train.jsonl test=$work/test.jsonl target=y
 fi
 
-row() { echo "| $* |" | sed 's/	/ | /g'; }
-table() { row "$*"; row "$*" | sed 's/[^|]/-/g'; }
-tab='	'
 {
     echo "# Support vector machines"
     echo

@@ -146,14 +146,6 @@ static size_t first_op(const esp_kernel *kernel, size_t op)
     return op;
 }
 
-static double power(double base, double exponent)
-{
-    double result = 1.0;
-    for (unsigned n = (unsigned)exponent; n > 0; n >>= 1, base *= base)
-        if (n & 1) result *= base;
-    return result;
-}
-
 HOT static void times_scales(double *restrict v, const double *restrict scale, double factor, size_t n)
 {
     for (size_t j = 0; j < n; j++) v[j] = v[j] * factor * scale[j];
@@ -264,7 +256,7 @@ static esp_status run_program(espi_workspace *w, size_t op, const span *s, doubl
             for (size_t j = 0; j < n; j++) last[j] *= o->number;
             break;
         case ESPI_POWER:
-            for (size_t j = 0; j < n; j++) last[j] = power(last[j], o->number);
+            for (size_t j = 0; j < n; j++) last[j] = espi_power(last[j], (unsigned)o->number);
             break;
         case ESPI_NORM: {
             const esp_status status = s->fill != NULL ? fill_norm(w, &s->fill[k], k, s->side, last, err) : ESP_OK;

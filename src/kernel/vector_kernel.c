@@ -61,14 +61,6 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     return ESP_OK;
 }
 
-static double power(double base, unsigned exponent)
-{
-    double result = 1.0;
-    for (; exponent > 0; exponent >>= 1, base *= base)
-        if (exponent & 1) result *= base;
-    return result;
-}
-
 /* |x - y|^2 term by term; `other` is the square of what x has in features that y's side lacks. */
 static double distance(const espi_bag *a, size_t i, const espi_bag *b, size_t j, double other)
 {
@@ -104,7 +96,7 @@ static esp_status row(const espi_part *part, void *workspace, size_t i, size_t f
     for (size_t j = from; j < to; j++) out[j - from] = 0.0;
     espi_lists_row(&v->lists, a, i, from, to, 1.0, out);
     for (size_t j = from; j < to && v->shape == POLY; j++)
-        out[j - from] = power(v->gamma * out[j - from] + v->coef0, v->degree);
+        out[j - from] = espi_power(v->gamma * out[j - from] + v->coef0, v->degree);
     for (size_t j = from; j < to && v->shape == RBF; j++) out[j - from] = rbf(v, a, i, j, out[j - from]);
     return ESP_OK;
 }
@@ -117,7 +109,7 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     for (size_t i = 0; i < bag->rows; i++)
         out[i] = v->shape == RBF      ? 1.0
                  : v->shape == LINEAR ? bag->square[i]
-                                      : power(v->gamma * bag->square[i] + v->coef0, v->degree);
+                                      : espi_power(v->gamma * bag->square[i] + v->coef0, v->degree);
     return ESP_OK;
 }
 

@@ -53,4 +53,13 @@ static inline double espi_wide_double(espi_wide a)
     return a.e > 2000 ? (a.m < 0.0 ? -INFINITY : INFINITY) : a.e < -2000 ? 0.0 : ldexp(a.m, (int)a.e);
 }
 
+/* base^exponent by repeated squaring. */
+static inline double espi_power(double base, unsigned exponent)
+{
+    double result = 1.0;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if (exponent & 1) result *= base;
+    return result;
+}
+
 #endif

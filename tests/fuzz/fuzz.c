@@ -51,8 +51,7 @@ static void describe(const esp_dataset *data)
         fuzz_require(esp_dataset_target(data, row) != NULL, "an example has a target", NULL);
 }
 
-/* The texts of two files are the same. */
-static bool same_file(const char *a, const char *b)
+bool fuzz_same_file(const char *a, const char *b)
 {
     FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
     bool same = f != NULL && g != NULL;
@@ -74,7 +73,7 @@ static void round_trip(const esp_dataset *data)
     require_status(esp_dataset_read(first, &options, NULL, &again, &err), "what was written can be read", &err);
     fuzz_require(esp_dataset_count(again) == esp_dataset_count(data), "no example is lost", NULL);
     require_status(esp_dataset_write(again, second, ESP_FORMAT_JSONL, &err), "it can be written again", &err);
-    fuzz_require(same_file(first, second), "the second writing equals the first", NULL);
+    fuzz_require(fuzz_same_file(first, second), "the second writing equals the first", NULL);
     esp_dataset_free(again);
     unlink(first);
     unlink(second);

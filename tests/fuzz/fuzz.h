@@ -16,4 +16,7 @@ const char *fuzz_file(const char *name);
 /* Aborts with the sentence unless the promise was kept. */
 void fuzz_require(bool kept, const char *promise, const esp_error *err);
 
+/* Whether two files hold the same bytes. */
+bool fuzz_same_file(const char *a, const char *b);
+
 #endif

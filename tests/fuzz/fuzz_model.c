@@ -48,16 +48,6 @@ static esp_model *parse(const uint8_t *bytes, size_t size)
     return model;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
-    bool same = f != NULL && g != NULL;
-    for (int c = 0; same && c != EOF;) same = (c = getc(f)) == getc(g);
-    if (f != NULL) fclose(f);
-    if (g != NULL) fclose(g);
-    return same;
-}
-
 static void round_trip(const esp_model *model)
 {
     esp_error err = {0};
@@ -73,7 +63,7 @@ static void round_trip(const esp_model *model)
     fuzz_require(esp_model_write(model, first, &err) == ESP_OK, "a model can be written", &err);
     fuzz_require(esp_model_read(first, &again, &err) == ESP_OK, "what was written can be read", &err);
     fuzz_require(esp_model_write(again, second, &err) == ESP_OK, "it can be written again", &err);
-    fuzz_require(same_file(first, second), "the second writing equals the first", NULL);
+    fuzz_require(fuzz_same_file(first, second), "the second writing equals the first", NULL);
     esp_model_free(again);
     unlink(first);
     unlink(second);

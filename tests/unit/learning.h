@@ -156,4 +156,18 @@ static inline int no_blocks_left(void **state)
     return espi_alloc_live() != 0;
 }
 
+/* What is learned in many tests; the first PLAIN without probabilities. */
+static const struct {
+    const char *learner, *settings;
+    size_t classes;
+} lessons[] = {
+    {"svm", "C=2", 2},
+    {"svm", "C=2", 4},
+    {"svm", "C=2 multiclass=ovo", 4},
+    {"svr", "C=2 epsilon=0.05", 0},
+    {"svm", "C=2 probability=1", 2},
+    {"svm", "C=2 probability=1", 3},
+};
+enum { PLAIN = 4, LESSONS = sizeof lessons / sizeof *lessons };
+
 #endif

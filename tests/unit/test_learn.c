@@ -15,19 +15,6 @@ static const struct {
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
-static const struct {
-    const char *learner, *settings;
-    size_t classes;
-} tasks[] = {
-    {"svm", "C=2", 2},
-    {"svm", "C=2", 4},
-    {"svm", "C=2 multiclass=ovo", 4},
-    {"svr", "C=2 epsilon=0.05", 0},
-    {"svm", "C=2 probability=1", 2},
-    {"svm", "C=2 probability=1", 3},
-};
-enum { PLAIN = 4, TASKS = sizeof tasks / sizeof *tasks };
-
 /* --------------------------------------------------------------- expanded form */
 
 /* sum_i c_i K(x_i, x) + bias of every example and output, and the size of its terms. */
@@ -118,10 +105,10 @@ static void test_expanded_form(void **state)
 {
     (void)state;
     for (size_t t = 0; t < PLAIN; t++) {
-        esp_dataset *data = labelled(20 + t, 60, tasks[t].classes, false), *unseen = labelled(3, 30, 2, true);
+        esp_dataset *data = labelled(20 + t, 60, lessons[t].classes, false), *unseen = labelled(3, 30, 2, true);
         for (size_t k = 0; k < KERNELS; k++) {
-            esp_model *m = trained(tasks[t].learner, kernels[k].kernel, data, tasks[t].settings, NULL);
-            assert_int_equal(esp_model_classes(m), tasks[t].classes);
+            esp_model *m = trained(lessons[t].learner, kernels[k].kernel, data, lessons[t].settings, NULL);
+            assert_int_equal(esp_model_classes(m), lessons[t].classes);
             assert_true(m->support->rows > 0 && m->support->rows <= 60);
             check_expanded(m, kernels[k].slow, unseen);
             esp_model_free(m);
@@ -183,12 +170,12 @@ static void test_same_bytes(void **state)
     enum { ROOM = 1 << 20 };
     char *first = malloc(ROOM), *again = malloc(ROOM);
     assert_true(first != NULL && again != NULL);
-    for (size_t t = 0; t < TASKS; t++) {
-        esp_dataset *data = labelled(30, 80, tasks[t].classes, false), *unseen = labelled(4, 30, 2, true);
+    for (size_t t = 0; t < LESSONS; t++) {
+        esp_dataset *data = labelled(30, 80, lessons[t].classes, false), *unseen = labelled(4, 30, 2, true);
         const char *kernel = kernels[t % 3].kernel;
         size_t size = 0;
         for (int threads = 0; threads <= 3; threads++) { /* the first twice: 0 is one per core */
-            esp_model *m = trained(tasks[t].learner, kernel, data, tasks[t].settings, &(esp_run){.threads = threads});
+            esp_model *m = trained(lessons[t].learner, kernel, data, lessons[t].settings, &(esp_run){.threads = threads});
             const size_t bytes = bytes_of(m, threads == 0 ? first : again, ROOM);
             if (threads == 0) size = bytes;
             assert_int_equal(bytes, size);
@@ -215,16 +202,16 @@ static void test_little_memory(void **state)
 {
     (void)state;
     enum { N = 100 };
-    for (size_t t = 0; t < TASKS; t++) {
-        esp_dataset *data = labelled(31, N, tasks[t].classes, false), *unseen = labelled(5, 30, 2, true);
+    for (size_t t = 0; t < LESSONS; t++) {
+        esp_dataset *data = labelled(31, N, lessons[t].classes, false), *unseen = labelled(5, 30, 2, true);
         char settings[100];
-        sprintf(settings, "%s tolerance=1e-7", tasks[t].settings);
-        esp_model *whole = trained(tasks[t].learner, kernels[1].kernel, data, settings, NULL);
+        sprintf(settings, "%s tolerance=1e-7", lessons[t].settings);
+        esp_model *whole = trained(lessons[t].learner, kernels[1].kernel, data, settings, NULL);
         esp_predictions *p = predicted(whole, unseen, 1);
         static const size_t rows[] = {2, 7, N - 1};
         for (size_t r = 0; r < 3; r++) {
             const esp_run run = {.memory = rows[r] * N * sizeof(float)};
-            esp_model *m = trained(tasks[t].learner, kernels[1].kernel, data, settings, &run);
+            esp_model *m = trained(lessons[t].learner, kernels[1].kernel, data, settings, &run);
             esp_predictions *q = predicted(m, unseen, 1);
             for (size_t i = 0; i < p->count * p->columns; i++)
                 if (!(fabs(p->column[i] - q->column[i]) <= 1e-6))
@@ -237,7 +224,7 @@ static void test_little_memory(void **state)
         esp_model *m;
         esp_error err = {0};
         const esp_run one = {.memory = N * sizeof(float)};
-        assert_int_equal(train(tasks[t].learner, kernels[1].kernel, data, settings, &one, &m, &err), ESP_ERR_MEMORY);
+        assert_int_equal(train(lessons[t].learner, kernels[1].kernel, data, settings, &one, &m, &err), ESP_ERR_MEMORY);
         assert_non_null(strstr(err.message, "two rows"));
         esp_predictions_free(p);
         esp_model_free(whole);

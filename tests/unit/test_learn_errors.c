@@ -70,19 +70,6 @@ static void test_errors(void **state)
 
 /* -------------------------------------------------------------- interruptions */
 
-static const struct {
-    const char *learner, *settings;
-    size_t classes;
-} tasks[] = {
-    {"svm", "C=2", 2},
-    {"svm", "C=2", 4},
-    {"svm", "C=2 multiclass=ovo", 4},
-    {"svr", "C=2 epsilon=0.05", 0},
-    {"svm", "C=2 probability=1", 2},
-    {"svm", "C=2 probability=1", 3},
-};
-enum { TASKS = sizeof tasks / sizeof *tasks };
-
 typedef struct stop { /* at the call of this number, from `stage` on (NULL: any) */
     const char *stage;
     size_t at, calls;
@@ -110,24 +97,24 @@ static void assert_end(const esp_model *m, const char *end)
 static void test_interruption(void **state)
 {
     (void)state;
-    for (size_t t = 0; t < TASKS; t++) {
-        esp_dataset *data = labelled(70, 60, tasks[t].classes, false);
+    for (size_t t = 0; t < LESSONS; t++) {
+        esp_dataset *data = labelled(70, 60, lessons[t].classes, false);
         char keep[100];
-        sprintf(keep, "%s keep-partial=1", tasks[t].settings);
+        sprintf(keep, "%s keep-partial=1", lessons[t].settings);
         for (size_t at = 0, done = 0; done < 2; at++) {
             stop any = {.at = at}, training = {.stage = "training", .at = at};
             const esp_run run = {.threads = 2, .progress = stopping, .user = &any};
             const esp_run kept = {.threads = 2, .progress = stopping, .user = &training};
             esp_model *m;
             esp_error err = {0};
-            esp_status status = train(tasks[t].learner, KERNEL, data, tasks[t].settings, &run, &m, &err);
+            esp_status status = train(lessons[t].learner, KERNEL, data, lessons[t].settings, &run, &m, &err);
             done = any.calls <= at;
             if (status != (done ? ESP_OK : ESP_ERR_CANCELLED)) fail_msg("%s: %d at %zu", keep, (int)status, at);
             if (!done) assert_non_null(strstr(err.message, "interrupted"));
             else assert_end(m, "converged");
             esp_model_free(m);
 
-            status = train(tasks[t].learner, KERNEL, data, keep, &kept, &m, &err);
+            status = train(lessons[t].learner, KERNEL, data, keep, &kept, &m, &err);
             if (status != ESP_OK) fail_msg("%s, stopped at %zu: %s", keep, at, err.message);
             if (at == 0) assert_end(m, "interrupted");
             if (training.calls <= at) assert_end(m, "converged");
@@ -136,7 +123,7 @@ static void test_interruption(void **state)
             esp_predictions_free(p);
             esp_model_free(m);
         }
-        esp_model *m = trained(tasks[t].learner, KERNEL, data, "max-iterations=1", NULL);
+        esp_model *m = trained(lessons[t].learner, KERNEL, data, "max-iterations=1", NULL);
         assert_end(m, "stopped at the limit of iterations");
         assert_true(m->support->rows > 0);
         esp_model_free(m);
