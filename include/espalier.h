@@ -227,7 +227,8 @@ ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_err
 /* Predictions for a number of examples. */
 typedef struct esp_predictions esp_predictions;
 
-/* A dataset whose columns do not fit the model is ESP_ERR_PARAM and says which is missing. */
+/* A dataset whose columns do not fit the model is ESP_ERR_PARAM and says which is missing. The first prediction prepares
+ * the model (some microseconds per support example) and keeps that; several threads may predict with one model. */
 ESP_API esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run,
                                esp_predictions **out, esp_error *err);
 ESP_API void esp_predictions_free(esp_predictions *predictions);

@@ -110,7 +110,7 @@ static esp_status in_second(esp_status status, esp_error *err)
 }
 
 static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols,
-                            const esp_run *run, espi_part **out, esp_error *err)
+                            const espi_part *like, const esp_run *run, espi_part **out, esp_error *err)
 {
     const espi_column *row_column, *col_column;
     esp_status status = espi_leaf_column(leaf, rows, &row_column, err);
@@ -126,7 +126,7 @@ static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, cons
         return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
                          leaf->class->name, row_column->name, type_names[row_column->type], col_column->name,
                          type_names[col_column->type]);
-    return leaf->class->bind(leaf, row_column, col_column, run, out, err);
+    return leaf->class->bind(leaf, row_column, col_column, like, run, out, err);
 }
 
 /* ------------------------------------------------------------ evaluation */
@@ -328,8 +328,12 @@ static esp_status fill_norms(espi_bound *b, const esp_run *run, esp_error *err)
     const size_t longest = b->count[b->count[ESPI_ROWS] > b->count[ESPI_COLS] ? ESPI_ROWS : ESPI_COLS];
     double *diagonal = espi_alloc(longest, sizeof *diagonal);
     esp_status status = diagonal == NULL ? espi_no_memory(err) : espi_workspace_new(b, run, &w, err);
+    for (size_t k = 0; b->like != NULL && k < b->kernel->ops; k++) {
+        b->norm[k].self[ESPI_COLS] = b->like->norm[k].self[ESPI_COLS];
+        b->norm[k].scale[ESPI_COLS] = b->like->norm[k].scale[ESPI_COLS];
+    }
     for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++) {
-        if (b->symmetric && side == ESPI_ROWS) continue;
+        if ((b->symmetric && side == ESPI_ROWS) || (b->like != NULL && side == ESPI_COLS)) continue;
         const span s = {.diagonal = true, .side = side, .to = b->count[side], .fill = b->norm};
         status = run_program(w, b->kernel->ops - 1, &s, diagonal, err);
     }
@@ -352,8 +356,8 @@ static size_t program_depth(const esp_kernel *kernel)
     return most;
 }
 
-esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
-                     espi_bound **out, esp_error *err)
+static esp_status bind_all(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
+                           const espi_bound *like, const esp_run *run, espi_bound **out, esp_error *err)
 {
     *out = NULL;
     espi_bound *b = espi_alloc_zero(1, sizeof *b);
@@ -362,12 +366,14 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
     b->count[ESPI_ROWS] = rows->rows;
     b->count[ESPI_COLS] = cols->rows;
     b->symmetric = rows == cols;
+    b->cols = cols;
+    b->like = like;
     b->depth = program_depth(kernel);
     b->part = espi_alloc_zero(kernel->leaves, sizeof *b->part);
     b->norm = espi_alloc_zero(kernel->ops, sizeof *b->norm);
     esp_status status = b->part == NULL || b->norm == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
-        status = bind_leaf(&kernel->leaf[i], rows, cols, run, &b->part[i], err);
+        status = bind_leaf(&kernel->leaf[i], rows, cols, like != NULL ? like->part[i] : NULL, run, &b->part[i], err);
     bool norms = false;
     for (size_t k = 0; k < kernel->ops; k++) norms = norms || kernel->op[k].kind == ESPI_NORM;
     if (status == ESP_OK && norms) status = fill_norms(b, run, err);
@@ -376,14 +382,26 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
     return status;
 }
 
+esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
+                     espi_bound **out, esp_error *err)
+{
+    return bind_all(kernel, rows, cols, NULL, run, out, err);
+}
+
+esp_status espi_bind_like(const espi_bound *like, const esp_dataset *rows, const esp_run *run, espi_bound **out,
+                          esp_error *err)
+{
+    return bind_all(like->kernel, rows, like->cols, rows == like->cols ? NULL : like, run, out, err);
+}
+
 void espi_bound_free(espi_bound *b)
 {
     if (b == NULL) return;
     for (size_t i = 0; b->part != NULL && i < b->kernel->leaves; i++)
         if (b->part[i] != NULL) b->part[i]->class->free(b->part[i]);
     for (size_t k = 0; b->norm != NULL && k < b->kernel->ops; k++) {
-        espi_free(b->norm[k].self[ESPI_COLS]);
-        espi_free(b->norm[k].scale[ESPI_COLS]);
+        if (b->like == NULL) espi_free(b->norm[k].self[ESPI_COLS]);
+        if (b->like == NULL) espi_free(b->norm[k].scale[ESPI_COLS]);
         if (b->symmetric) continue;
         espi_free(b->norm[k].self[ESPI_ROWS]);
         espi_free(b->norm[k].scale[ESPI_ROWS]);

@@ -16,11 +16,16 @@ typedef struct espi_bound {
     espi_part **part; /* per leaf */
     espi_norm *norm;  /* per op; filled for ESPI_NORM */
     size_t depth;     /* operands that wait at the same time, at most */
+    const esp_dataset *cols;
+    const struct espi_bound *like; /* lends what belongs to the columns; NULL: none */
 } espi_bound;
 
 /* `kernel` and both datasets must outlive the result. ESP_ERR_PARAM if a column is missing or ambiguous. */
 esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
                      espi_bound **out, esp_error *err);
+/* Binds other rows to the columns of a symmetric bound, which must outlive the result and is not prepared again. */
+esp_status espi_bind_like(const espi_bound *like, const esp_dataset *rows, const esp_run *run, espi_bound **out,
+                          esp_error *err);
 void espi_bound_free(espi_bound *bound);
 /* A copy of the kernel in which every leaf names the column of the data that it works on. */
 esp_status espi_kernel_bind_names(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err);
@@ -56,8 +61,14 @@ typedef void (*espi_block_sink)(void *context, const double *rows, size_t width,
 esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_block_sink sink, void *context,
                             esp_error *err);
 
-/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data i): how every learner predicts. */
-esp_status espi_score(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient, size_t outputs,
-                      const esp_dataset *data, const esp_run *run, double *scores, esp_error *err);
+/* A weighted sum of kernels, ready to be asked again and again: how every learner predicts. */
+typedef struct espi_folded espi_folded;
+/* All but `run` must outlive the result; coefficient[j * outputs + k] is that of example j in output k. */
+esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
+                           size_t outputs, const esp_run *run, espi_folded **out, esp_error *err);
+/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data i). May be called by several threads. */
+esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data, const esp_run *run, double *scores,
+                             esp_error *err);
+void espi_folded_free(espi_folded *folded);
 
 #endif

@@ -52,9 +52,10 @@ struct espi_kernel_class {
     const espi_parameter *parameters; /* ended by a NULL name */
     bool takes[3];                    /* which esp_column_type it takes */
 
-    /* Binds to a column of the rows' and of the columns' dataset, which may be the same and outlive the part. */
-    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const esp_run *run,
-                       espi_part **out, esp_error *err);
+    /* Binds to a column of the rows' and of the columns' dataset, which may be the same and outlive the part. `like`:
+     * a part of the same leaf and columns, which also outlives it and lends what belongs to the columns; or NULL. */
+    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+                       const esp_run *run, espi_part **out, esp_error *err);
     void (*free)(espi_part *part);
 
     /* What one thread needs to call `row` and `score`; NULL if memory is out. The calling thread's has `run`, and

@@ -30,13 +30,17 @@ typedef struct worker {
     double *row;   /* kernel values with all examples */
 } worker;
 
-typedef struct job {
-    const esp_kernel *kernel;
-    const espi_bound *bound;
+struct espi_folded {
+    espi_bound *bound; /* the examples with themselves; lends its side of the columns to every call */
     size_t examples, outputs;
     const double *coefficient;
     term *term;
     size_t terms, capacity;
+};
+
+typedef struct job {
+    const espi_folded *folded;
+    const espi_bound *bound; /* data against examples */
     worker *worker;
     double *scores;
     const esp_run *run;
@@ -82,9 +86,9 @@ esp_status esp_scorer_add(esp_scorer *s, size_t example, double coefficient, esp
 }
 
 /* Takes the sum apart into weighted terms. */
-static esp_status find_terms(job *j, esp_error *err)
+static esp_status find_terms(espi_folded *j, esp_error *err)
 {
-    const esp_kernel *kernel = j->kernel;
+    const esp_kernel *kernel = j->bound->kernel;
     term *todo = NULL;
     size_t waiting = 0, capacity = 0;
     bool ok = espi_reserve(&todo, &capacity, 1, sizeof *todo);
@@ -108,9 +112,9 @@ static esp_status find_terms(job *j, esp_error *err)
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status fold_term(const job *j, term *t, esp_error *err)
+static esp_status fold_term(const espi_folded *j, term *t, esp_error *err)
 {
-    const esp_kernel *kernel = j->kernel;
+    const esp_kernel *kernel = j->bound->kernel;
     const espi_op *op = &kernel->op[t->op];
     t->norm = op->kind == ESPI_NORM;
     const espi_op *leaf = t->norm ? &kernel->op[op->left] : op;
@@ -135,13 +139,13 @@ static esp_status fold_term(const job *j, term *t, esp_error *err)
 /* The values of a term by its row: also the way out where folded numbers overflow. */
 static esp_status score_by_row(const job *j, const term *t, size_t i, worker *w, esp_error *err)
 {
-    if (w->row == NULL) w->row = espi_alloc(j->examples, sizeof *w->row);
+    if (w->row == NULL) w->row = espi_alloc(j->folded->examples, sizeof *w->row);
     if (w->row == NULL) return espi_no_memory(err);
-    const esp_status status = espi_bound_row(w->workspace, t->op, i, 0, j->examples, w->row, err);
-    for (size_t k = 0; k < j->outputs; k++) w->score[k] = 0.0;
-    for (size_t n = 0; status == ESP_OK && n < j->examples; n++)
-        for (size_t k = 0; k < j->outputs; k++)
-            w->score[k] += t->weight * j->coefficient[n * j->outputs + k] * w->row[n];
+    const esp_status status = espi_bound_row(w->workspace, t->op, i, 0, j->folded->examples, w->row, err);
+    for (size_t k = 0; k < j->folded->outputs; k++) w->score[k] = 0.0;
+    for (size_t n = 0; status == ESP_OK && n < j->folded->examples; n++)
+        for (size_t k = 0; k < j->folded->outputs; k++)
+            w->score[k] += t->weight * j->folded->coefficient[n * j->folded->outputs + k] * w->row[n];
     return status;
 }
 
@@ -158,14 +162,14 @@ static esp_status score_term(const job *j, const term *t, size_t i, worker *w, e
     const espi_part *part = j->bound->part[t->leaf];
     const esp_status status = part->class->score(part, t->folded, w->workspace->part[t->leaf], i, w->score, err);
     if (status != ESP_OK) return status;
-    for (size_t k = 0; t->norm && k < j->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
-    return all_finite(w->score, j->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
+    for (size_t k = 0; t->norm && k < j->folded->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
+    return all_finite(w->score, j->folded->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
 }
 
 static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
 {
     if (w->workspace != NULL) return ESP_OK;
-    w->score = espi_alloc(j->outputs, sizeof *w->score);
+    w->score = espi_alloc(j->folded->outputs, sizeof *w->score);
     return w->score == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, run, &w->workspace, err);
 }
 
@@ -173,45 +177,61 @@ static esp_status score_example(void *context, size_t i, int number, esp_error *
 {
     const job *j = context;
     worker *w = &j->worker[number];
-    double *out = j->scores + i * j->outputs;
+    double *out = j->scores + i * j->folded->outputs;
     esp_status status = start_worker(j, w, number == 0 ? j->run : NULL, err);
-    for (size_t k = 0; k < j->outputs; k++) out[k] = 0.0;
-    for (size_t t = 0; status == ESP_OK && t < j->terms; t++) {
-        status = score_term(j, &j->term[t], i, w, err);
-        for (size_t k = 0; status == ESP_OK && k < j->outputs; k++) out[k] += w->score[k];
+    for (size_t k = 0; k < j->folded->outputs; k++) out[k] = 0.0;
+    for (size_t t = 0; status == ESP_OK && t < j->folded->terms; t++) {
+        status = score_term(j, &j->folded->term[t], i, w, err);
+        for (size_t k = 0; status == ESP_OK && k < j->folded->outputs; k++) out[k] += w->score[k];
     }
-    if (status == ESP_OK && !all_finite(out, j->outputs))
+    if (status == ESP_OK && !all_finite(out, j->folded->outputs))
         return espi_fail(err, ESP_ERR_RANGE, "the score of example %zu is too large for a number", i + 1);
     return status;
 }
 
-esp_status espi_score(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient, size_t outputs,
-                      const esp_dataset *data, const esp_run *run, double *scores, esp_error *err)
+esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
+                           size_t outputs, const esp_run *run, espi_folded **out, esp_error *err)
+{
+    *out = NULL;
+    espi_folded *f = espi_alloc_zero(1, sizeof *f);
+    if (f == NULL) return espi_no_memory(err);
+    f->examples = examples->rows;
+    f->outputs = outputs;
+    f->coefficient = coefficient;
+    esp_status status = espi_bind(kernel, examples, examples, run, &f->bound, err);
+    if (status == ESP_OK) status = find_terms(f, err);
+    for (size_t k = 0; status == ESP_OK && k < f->terms; k++) status = fold_term(f, &f->term[k], err);
+    if (status == ESP_OK) *out = f;
+    else espi_folded_free(f);
+    return status;
+}
+
+void espi_folded_free(espi_folded *f)
+{
+    if (f == NULL) return;
+    for (size_t k = 0; k < f->terms; k++)
+        if (f->term[k].folded != NULL) f->bound->part[f->term[k].leaf]->class->folded_free(f->term[k].folded);
+    espi_free(f->term);
+    espi_bound_free(f->bound);
+    espi_free(f);
+}
+
+esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data, const esp_run *run, double *scores,
+                             esp_error *err)
 {
     espi_bound *bound = NULL;
-    job j = {.kernel = kernel,
-             .examples = examples->rows,
-             .outputs = outputs,
-             .coefficient = coefficient,
-             .scores = scores,
-             .run = run};
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind(kernel, data, examples, run, &bound, err);
-    j.bound = bound;
+    esp_status status = espi_bind_like(folded->bound, data, run, &bound, err);
+    job j = {.folded = folded, .bound = bound, .scores = scores, .run = run};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (status == ESP_OK && j.worker == NULL) status = espi_no_memory(err);
-    if (status == ESP_OK) status = find_terms(&j, err);
-    for (size_t k = 0; status == ESP_OK && k < j.terms; k++) status = fold_term(&j, &j.term[k], err);
     if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
-    for (size_t k = 0; k < j.terms; k++)
-        if (j.term[k].folded != NULL) bound->part[j.term[k].leaf]->class->folded_free(j.term[k].folded);
     for (int i = 0; j.worker != NULL && i < workers; i++) {
         espi_workspace_free(j.worker[i].workspace);
         espi_free(j.worker[i].score);
         espi_free(j.worker[i].row);
     }
     espi_free(j.worker);
-    espi_free(j.term);
     espi_bound_free(bound);
     return status;
 }
@@ -219,5 +239,10 @@ esp_status espi_score(const esp_kernel *kernel, const esp_dataset *examples, con
 esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                             esp_error *err)
 {
-    return espi_score(scorer->kernel, scorer->examples, scorer->coefficient, 1, data, run, scores, err);
+    espi_folded *folded = NULL;
+    esp_status status =
+        espi_folded_new(scorer->kernel, scorer->examples, scorer->coefficient, 1, run, &folded, err);
+    if (status == ESP_OK) status = espi_folded_score(folded, data, run, scores, err);
+    espi_folded_free(folded);
+    return status;
 }

@@ -19,6 +19,7 @@ typedef enum algorithm { DAG, FTK, QTK } algorithm;
 
 typedef struct tree_part {
     espi_part part;
+    const struct tree_part *base; /* whose side of the columns is used: this part's own, or that of another */
     algorithm algorithm;
     const espi_forest *rows, *cols; /* may be the same */
     size_t productions;             /* shared numbers: those of cols, then those that only rows has */
@@ -43,17 +44,17 @@ static const tree_part *view(const espi_part *part) { return (const tree_part *)
 
 static const espi_bag *words_of(const tree_part *t, espi_side side)
 {
-    return side == ESPI_ROWS && t->row_words.row != NULL ? &t->row_words : &t->col_words;
+    return side == ESPI_ROWS && t->row_words.row != NULL ? &t->row_words : &t->base->col_words;
 }
 
 static const espi_flat *flat_of(const tree_part *t, espi_side side)
 {
-    return side == ESPI_ROWS && t->flat_rows != NULL ? t->flat_rows : t->flat_cols;
+    return side == ESPI_ROWS && t->flat_rows != NULL ? t->flat_rows : t->base->flat_cols;
 }
 
 static const espi_plans *plans_of(const tree_part *t, espi_side side)
 {
-    return side == ESPI_ROWS && t->row_plans.chunk != NULL ? &t->row_plans : &t->col_plans;
+    return side == ESPI_ROWS && t->row_plans.chunk != NULL ? &t->row_plans : &t->base->col_plans;
 }
 
 static void free_flats(espi_flat *flat, size_t count)
@@ -134,13 +135,15 @@ static espi_flat *make_flats(const espi_forest *forest, const uint32_t *map)
 
 static esp_status make_plans(tree_part *t, const esp_run *run, esp_error *err)
 {
-    const esp_status status = espi_plans_make(&t->col_plans, t->cols, NULL, t->productions, run, err);
+    esp_status status = ESP_OK;
+    if (t->base == t) status = espi_plans_make(&t->col_plans, t->cols, NULL, t->productions, run, err);
     if (status != ESP_OK || t->rows == t->cols) return status;
     return espi_plans_make(&t->row_plans, t->rows, t->shared, t->productions, run, err);
 }
 
 static bool prepare(tree_part *t)
 {
+    if (t->algorithm == DAG && t->base != t) return true;
     if (t->algorithm == DAG) {
         bool ok = true;
         for (size_t i = 0; ok && i < t->cols->roots; i++) {
@@ -149,25 +152,29 @@ static bool prepare(tree_part *t)
         }
         return ok && espi_dag_settle(&t->dag);
     }
-    t->flat_cols = make_flats(t->cols, NULL);
+    if (t->base == t) t->flat_cols = make_flats(t->cols, NULL);
     if (t->rows != t->cols) t->flat_rows = make_flats(t->rows, t->shared);
-    return t->flat_cols != NULL && (t->rows == t->cols || t->flat_rows != NULL);
+    return t->base->flat_cols != NULL && (t->rows == t->cols || t->flat_rows != NULL);
 }
 
 static bool prepare_words(tree_part *t, const espi_column *rows, const espi_column *cols)
 {
-    return t->bow == 0.0 || (espi_bag_make(&t->col_words, cols, &t->words, true) &&
-                             (rows == cols || espi_bag_make(&t->row_words, rows, &t->words, false)) &&
-                             espi_lists_make(&t->word_lists, &t->col_words, t->words.count));
+    if (t->bow == 0.0) return true;
+    if (t->base == t && !(espi_bag_make(&t->col_words, cols, &t->words, true) &&
+                          espi_lists_make(&t->word_lists, &t->col_words, t->words.count)))
+        return false;
+    /* Words are only looked up here, not added. */
+    return rows == cols || espi_bag_make(&t->row_words, rows, (espi_symbols *)&t->base->words, false);
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const esp_run *run,
-                       espi_part **out, esp_error *err)
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+                       const esp_run *run, espi_part **out, esp_error *err)
 {
     *out = NULL;
     tree_part *t = espi_alloc_zero(1, sizeof *t);
     if (t == NULL) return espi_no_memory(err);
     t->part.class = leaf->class;
+    t->base = like != NULL ? view(like) : t;
     t->rows = &rows->trees;
     t->cols = &cols->trees;
     t->bow = espi_leaf_value(leaf, "bow");
@@ -194,7 +201,7 @@ static void *workspace_new(const espi_part *part, const esp_run *run)
     const tree_part *t = view(part);
     workspace *w = espi_alloc_zero(1, sizeof *w);
     if (w == NULL || t->algorithm != DAG) return w;
-    w->matcher = espi_matcher_new(&t->dag, &t->decay, run);
+    w->matcher = espi_matcher_new(&t->base->dag, &t->decay, run);
     if (w->matcher != NULL) return w;
     workspace_free(w);
     return NULL;
@@ -214,11 +221,11 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
         const esp_status status = espi_match_row(w->matcher, &plan, from, to, out, err);
         if (status != ESP_OK) return status;
     } else {
-        const espi_flat *a = &flat_of(t, ESPI_ROWS)[i], *b = t->flat_cols;
+        const espi_flat *a = &flat_of(t, ESPI_ROWS)[i], *b = t->base->flat_cols;
         for (size_t j = from; ok && j < to; j++)
             ok = (t->algorithm == FTK ? espi_ftk : espi_qtk)(a, &b[j], &t->decay, &w->scratch, &out[j - from]);
     }
-    if (ok && t->bow > 0.0) espi_lists_row(&t->word_lists, words_of(t, ESPI_ROWS), i, from, to, t->bow, out);
+    if (ok && t->bow > 0.0) espi_lists_row(&t->base->word_lists, words_of(t, ESPI_ROWS), i, from, to, t->bow, out);
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
@@ -242,7 +249,7 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
         double equal = words_of(t, side_i)->square[i];
         if (side_i != side_j || i != j) {
             equal = 0.0;
-            espi_lists_row(&t->word_lists, words_of(t, side_i), i, j, j + 1, 1.0, &equal);
+            espi_lists_row(&t->base->word_lists, words_of(t, side_i), i, j, j + 1, 1.0, &equal);
         }
         *value = espi_wide_add(*value, espi_wide_of(t->bow * equal));
     }
@@ -291,15 +298,15 @@ static esp_status fold(const espi_part *part, const double *coefficient, size_t 
     if (t->algorithm != DAG) return ESP_OK;
     folded *s = espi_alloc_zero(1, sizeof *s);
     if (s == NULL) return espi_no_memory(err);
-    s->groups = t->dag.groups;
+    s->groups = t->base->dag.groups;
     s->outputs = outputs;
     s->f = espi_alloc_zero(s->groups, sizeof *s->f);
-    s->word = espi_alloc_zero(t->words.count, outputs * sizeof *s->word);
-    if (s->f == NULL || s->word == NULL || !fold_groups(&t->dag, coefficient, s)) {
+    s->word = espi_alloc_zero(t->base->words.count, outputs * sizeof *s->word);
+    if (s->f == NULL || s->word == NULL || !fold_groups(&t->base->dag, coefficient, s)) {
         folded_free(s);
         return espi_no_memory(err);
     }
-    if (t->bow > 0.0) espi_lists_fold(&t->word_lists, coefficient, outputs, s->word);
+    if (t->bow > 0.0) espi_lists_fold(&t->base->word_lists, coefficient, outputs, s->word);
     *out = s;
     return ESP_OK;
 }

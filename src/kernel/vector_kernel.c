@@ -13,6 +13,7 @@ typedef enum shape { LINEAR, POLY, RBF } shape;
 
 typedef struct vector_part {
     espi_part part;
+    const struct vector_part *base; /* whose names, cols and lists are used: this part's own, or those of another */
     shape shape;
     double gamma, coef0;
     unsigned degree;
@@ -25,7 +26,7 @@ static const vector_part *view(const espi_part *part) { return (const vector_par
 
 static const espi_bag *bag_of(const vector_part *v, espi_side side)
 {
-    return side == ESPI_ROWS && v->rows.row != NULL ? &v->rows : &v->cols;
+    return side == ESPI_ROWS && v->rows.row != NULL ? &v->rows : &v->base->cols;
 }
 
 static void release(espi_part *part)
@@ -39,21 +40,24 @@ static void release(espi_part *part)
     espi_free(v);
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const esp_run *run,
-                       espi_part **out, esp_error *err)
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+                       const esp_run *run, espi_part **out, esp_error *err)
 {
     (void)run;
     vector_part *v = espi_alloc_zero(1, sizeof *v);
     *out = NULL;
     if (v == NULL) return espi_no_memory(err);
     v->part.class = leaf->class;
+    v->base = like != NULL ? view(like) : v;
     v->shape = leaf->class == &espi_kernel_linear ? LINEAR : leaf->class == &espi_kernel_poly ? POLY : RBF;
     v->gamma = v->shape == LINEAR ? 1.0 : espi_leaf_value(leaf, "gamma");
     v->coef0 = v->shape == POLY ? espi_leaf_value(leaf, "coef0") : 0.0;
     v->degree = v->shape == POLY ? (unsigned)espi_leaf_value(leaf, "degree") : 1;
-    if (!espi_bag_make(&v->cols, cols, &v->names, true) ||
-        (rows != cols && !espi_bag_make(&v->rows, rows, &v->names, false)) ||
-        !espi_lists_make(&v->lists, &v->cols, v->names.count)) {
+    bool ok = like != NULL || (espi_bag_make(&v->cols, cols, &v->names, true) &&
+                               espi_lists_make(&v->lists, &v->cols, v->names.count));
+    /* Names are only looked up here, not added. */
+    if (ok && rows != cols) ok = espi_bag_make(&v->rows, rows, (espi_symbols *)&v->base->names, false);
+    if (!ok) {
         release(&v->part);
         return espi_no_memory(err);
     }
@@ -80,10 +84,10 @@ static double distance(const espi_bag *a, size_t i, const espi_bag *b, size_t j,
 
 static double rbf(const vector_part *v, const espi_bag *a, size_t i, size_t j, double dot)
 {
-    const double squares = a->square[i] + v->cols.square[j];
+    const double squares = a->square[i] + v->base->cols.square[j];
     /* |x|^2 + |y|^2 - 2 x.y loses digits when the three are large: then it is summed up directly. */
     double d = squares - 2.0 * dot;
-    if (!(v->gamma * squares * 64.0 * DBL_EPSILON < 1e-12)) d = distance(a, i, &v->cols, j, a->other[i]);
+    if (!(v->gamma * squares * 64.0 * DBL_EPSILON < 1e-12)) d = distance(a, i, &v->base->cols, j, a->other[i]);
     return exp(-v->gamma * (d > 0.0 ? d : 0.0));
 }
 
@@ -94,7 +98,7 @@ static esp_status row(const espi_part *part, void *workspace, size_t i, size_t f
     const vector_part *v = view(part);
     const espi_bag *a = bag_of(v, ESPI_ROWS);
     for (size_t j = from; j < to; j++) out[j - from] = 0.0;
-    espi_lists_row(&v->lists, a, i, from, to, 1.0, out);
+    espi_lists_row(&v->base->lists, a, i, from, to, 1.0, out);
     for (size_t j = from; j < to && v->shape == POLY; j++)
         out[j - from] = espi_power(v->gamma * out[j - from] + v->coef0, v->degree);
     for (size_t j = from; j < to && v->shape == RBF; j++) out[j - from] = rbf(v, a, i, j, out[j - from]);
@@ -158,12 +162,12 @@ static esp_status fold(const espi_part *part, const double *coefficient, size_t 
 {
     const vector_part *v = view(part);
     folded *s = NULL;
-    if (outputs == 0 || v->names.count < SIZE_MAX / sizeof *s->weight / 2 / outputs)
-        s = espi_alloc(1, sizeof *s + v->names.count * outputs * sizeof *s->weight);
+    if (outputs == 0 || v->base->names.count < SIZE_MAX / sizeof *s->weight / 2 / outputs)
+        s = espi_alloc(1, sizeof *s + v->base->names.count * outputs * sizeof *s->weight);
     *out = s;
     if (s == NULL) return espi_no_memory(err);
     s->outputs = outputs;
-    espi_lists_fold(&v->lists, coefficient, outputs, s->weight);
+    espi_lists_fold(&v->base->lists, coefficient, outputs, s->weight);
     return ESP_OK;
 }
 

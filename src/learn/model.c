@@ -9,11 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-esp_model *espi_model_new(void) { return espi_alloc_zero(1, sizeof(esp_model)); }
+esp_model *espi_model_new(void)
+{
+    esp_model *m = espi_alloc_zero(1, sizeof *m);
+    if (m != NULL) pthread_mutex_init(&m->lock, NULL);
+    return m;
+}
 
 void esp_model_free(esp_model *m)
 {
     if (m == NULL) return;
+    espi_folded_free(m->folded);
+    pthread_mutex_destroy(&m->lock);
     for (size_t i = 0; m->class_name != NULL && i < m->classes; i++) espi_free(m->class_name[i]);
     espi_free(m->class_name);
     espi_free(m->learner);

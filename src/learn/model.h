@@ -3,7 +3,9 @@
 #define ESPI_MODEL_H
 
 #include "data/dataset.h"
-#include "kernel/kernel.h"
+#include "kernel/bound.h"
+
+#include <pthread.h>
 
 struct esp_model {
     char *learner;       /* "svm", "svr" */
@@ -19,6 +21,8 @@ struct esp_model {
     double *coefficient;  /* support example i, output k: coefficient[i * outputs + k] */
     double *bias;         /* per output */
     double *platt;        /* NULL, or per output A and B: P = 1 / (1 + exp(A f + B)) */
+    pthread_mutex_t lock; /* guards `folded`, which the first prediction makes; all else never changes */
+    espi_folded *folded;
 };
 
 /* A model of zeros; NULL if memory is out. */

@@ -155,15 +155,30 @@ esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_da
     return status;
 }
 
+/* Made by the first prediction and kept: a file must be loadable without this work. */
+static esp_status prepare(const esp_model *model, const esp_run *run, const espi_folded **out, esp_error *err)
+{
+    esp_model *m = (esp_model *)model;
+    esp_status status = ESP_OK;
+    pthread_mutex_lock(&m->lock);
+    if (m->folded == NULL)
+        status = espi_folded_new(m->kernel, m->support, m->coefficient, m->outputs, run, &m->folded, err);
+    *out = m->folded;
+    pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
 esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run, esp_predictions **out,
                        esp_error *err)
 {
     const size_t outputs = model->outputs;
+    const espi_folded *folded = NULL;
     *out = NULL;
+    esp_status status = espi_check_columns(model->kernel, data, err);
+    if (status == ESP_OK) status = prepare(model, run, &folded, err);
+    if (status != ESP_OK) return status;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
-    if (scores == NULL) return espi_no_memory(err);
-    esp_status status =
-        espi_score(model->kernel, model->support, model->coefficient, outputs, data, run, scores, err);
+    status = scores == NULL ? espi_no_memory(err) : espi_folded_score(folded, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,

@@ -3,6 +3,7 @@
  * no block behind; a call that can do without the refused block may also succeed. */
 #include "base/alloc.h"
 #include "espalier.h"
+#include "learn/model.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -376,6 +377,8 @@ static esp_status judge(const void *argument, esp_error *err)
     esp_predictions *predictions = (esp_predictions *)(uintptr_t)1;
     esp_metrics *metrics = (esp_metrics *)(uintptr_t)1;
     esp_status status = esp_predict(lesson_model, lesson_data, &l->run, &predictions, err);
+    espi_folded_free(lesson_model->folded); /* which a model keeps from its first prediction on */
+    lesson_model->folded = NULL;
     assert_true((status == ESP_OK) == (predictions != NULL));
     if (status != ESP_OK) return status;
     status = esp_metrics_new(predictions, lesson_data, &metrics, err);

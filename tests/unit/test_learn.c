@@ -2,6 +2,7 @@
  * docs/cli.md gives for classes, votes and probabilities. */
 #include "learning.h"
 
+#include <pthread.h>
 #include <unistd.h>
 
 static const struct {
@@ -364,12 +365,57 @@ static void test_decisions(void **state)
 
 /* ---------------------------------------------------------------------- main */
 
+/* --------------------------------------------------------- several threads */
+
+typedef struct caller {
+    const esp_model *model;
+    const esp_dataset *data;
+    esp_predictions *predictions;
+    pthread_t thread;
+} caller;
+
+static void *call_predict(void *argument)
+{
+    caller *c = argument;
+    esp_error err;
+    if (esp_predict(c->model, c->data, &(esp_run){.threads = 2}, &c->predictions, &err) != ESP_OK) c->predictions = NULL;
+    return NULL;
+}
+
+/* The first prediction prepares the model; here ten are the first. */
+static void test_ten_callers(void **state)
+{
+    (void)state;
+    enum { CALLERS = 10 };
+    esp_dataset *data = labelled(5, 40, 3, false), *other = labelled(6, 30, 3, true);
+    esp_model *model = trained("svm", "norm(sst(tree)) + norm(linear(words))", data, "C=2", NULL);
+    esp_model *alone = trained("svm", "norm(sst(tree)) + norm(linear(words))", data, "C=2", NULL);
+    esp_predictions *expected = predicted(alone, other, 1);
+    caller callers[CALLERS];
+    for (size_t i = 0; i < CALLERS; i++) {
+        callers[i] = (caller){.model = model, .data = other};
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, call_predict, &callers[i]), 0);
+    }
+    for (size_t i = 0; i < CALLERS; i++) {
+        assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
+        assert_non_null(callers[i].predictions);
+        for (size_t k = 0; k < 30; k++)
+            assert_true(esp_predictions_score(callers[i].predictions, k) == esp_predictions_score(expected, k));
+        esp_predictions_free(callers[i].predictions);
+    }
+    esp_predictions_free(expected);
+    esp_model_free(model);
+    esp_model_free(alone);
+    esp_dataset_free(data);
+    esp_dataset_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expanded_form), cmocka_unit_test(test_no_support), cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_little_memory), cmocka_unit_test(test_classes),    cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_decisions),
+        cmocka_unit_test(test_decisions),     cmocka_unit_test(test_ten_callers),
     };
     return cmocka_run_group_tests_name("learn", tests, NULL, no_blocks_left);
 }
