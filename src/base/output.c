@@ -98,14 +98,6 @@ static void flush(espi_output *o)
     o->used = 0;
 }
 
-char *espi_output_room(espi_output *o, size_t size)
-{
-    if (size > BUFFER - o->used) flush(o);
-    return o->buffer + o->used;
-}
-
-void espi_output_used(espi_output *o, size_t size) { o->used += size; }
-
 void espi_output_write(espi_output *o, const void *bytes, size_t size)
 {
     const char *from = bytes;
@@ -118,8 +110,6 @@ void espi_output_write(espi_output *o, const void *bytes, size_t size)
         size -= part;
     }
 }
-
-void espi_output_text(espi_output *o, const char *text) { espi_output_write(o, text, strlen(text)); }
 
 esp_status espi_output_commit(espi_output *o, esp_error *err)
 {

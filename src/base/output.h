@@ -11,10 +11,6 @@ typedef struct espi_output espi_output;
 
 esp_status espi_output_open(const char *path, espi_output **out, esp_error *err);
 void espi_output_write(espi_output *output, const void *bytes, size_t size);
-void espi_output_text(espi_output *output, const char *text);
-/* Appends at least `size` free bytes to the buffer and returns them; espi_output_used says how many were taken. */
-char *espi_output_room(espi_output *output, size_t size);
-void espi_output_used(espi_output *output, size_t size);
 /* Makes the file appear and releases `output`, also on failure. */
 esp_status espi_output_commit(espi_output *output, esp_error *err);
 /* Releases `output` and leaves no trace of it. */

@@ -1,7 +1,6 @@
 #include "learn/rows.h"
 
 #include "base/alloc.h"
-#include "base/parallel.h"
 #include "base/status.h"
 
 #include <string.h>
@@ -124,14 +123,6 @@ static void gather(const espi_rows *r, const float *from, float *to)
     for (size_t j = 0; j < r->count; j++) to[j] = from[r->example[j]];
 }
 
-static esp_status gather_row(void *context, size_t i, int worker, esp_error *err)
-{
-    (void)worker, (void)err;
-    const espi_rows *r = context;
-    gather(r, r->all->matrix + r->example[i] * r->all->count, r->matrix + i * r->count);
-    return ESP_OK;
-}
-
 esp_status espi_rows_subset(espi_rows *all, const uint32_t *example, size_t count, espi_rows **out, esp_error *err)
 {
     *out = NULL;
@@ -152,8 +143,8 @@ esp_status espi_rows_subset(espi_rows *all, const uint32_t *example, size_t coun
         r->example[i] = example[i];
         r->diagonal[i] = all->diagonal[example[i]];
     }
-    const esp_run quiet = {.threads = 1};
-    if (ok && r->matrix != NULL) ok = espi_parallel(&quiet, "", count, gather_row, r, err) == ESP_OK;
+    for (size_t i = 0; ok && r->matrix != NULL && i < count; i++)
+        gather(r, all->matrix + example[i] * all->count, r->matrix + i * count);
     if (ok) *out = r;
     else espi_rows_free(r);
     return ok ? ESP_OK : espi_no_memory(err);

@@ -52,15 +52,14 @@ static void output_appears_when_committed(void **state)
     const char *path = in_directory("file");
     espi_output *output = NULL;
     assert_int_equal(espi_output_open(path, &output, NULL), ESP_OK);
-    espi_output_text(output, "one\n");
+    espi_output_write(output, "one\n", strlen("one\n"));
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(espi_output_commit(output, NULL), ESP_OK);
     assert_content(path, "one\n");
 
     assert_int_equal(chmod(path, 0640), 0);
     assert_int_equal(espi_output_open(path, &output, NULL), ESP_OK);
-    memcpy(espi_output_room(output, 4), "two\n", 4);
-    espi_output_used(output, 4);
+    espi_output_write(output, "two\n", 4);
     assert_content(path, "one\n");
     assert_int_equal(espi_output_commit(output, NULL), ESP_OK);
     assert_content(path, "two\n");
@@ -69,7 +68,7 @@ static void output_appears_when_committed(void **state)
     assert_int_equal(st.st_mode & 0777, 0640);
 
     assert_int_equal(espi_output_open(path, &output, NULL), ESP_OK);
-    espi_output_text(output, "three\n");
+    espi_output_write(output, "three\n", strlen("three\n"));
     espi_output_discard(output);
     espi_output_discard(NULL);
     assert_content(path, "two\n");
@@ -87,7 +86,7 @@ static void output_follows_links(void **state)
     assert_int_equal(espi_output_commit(output, NULL), ESP_OK);
     assert_int_equal(symlink("file", link_path), 0);
     assert_int_equal(espi_output_open(link_path, &output, NULL), ESP_OK);
-    espi_output_text(output, "through the link\n");
+    espi_output_write(output, "through the link\n", strlen("through the link\n"));
     assert_int_equal(espi_output_commit(output, NULL), ESP_OK);
     assert_content(path, "through the link\n");
     struct stat st;
@@ -125,7 +124,7 @@ static void output_tells_what_went_wrong(void **state)
     espi_output *output = NULL;
     esp_error err = {0};
     assert_int_equal(espi_output_open("/dev/full", &output, &err), ESP_OK);
-    espi_output_text(output, "more than fits");
+    espi_output_write(output, "more than fits", strlen("more than fits"));
     assert_int_equal(espi_output_commit(output, &err), ESP_ERR_IO);
     assert_string_equal(err.message, "/dev/full: No space left on device");
 
