@@ -69,4 +69,11 @@ static inline espi_plan espi_plan_of(const espi_plans *plans, size_t tree)
                        .words = e->word - s->word};
 }
 
+/* Plans of single trees of a forest that may grow and shrink in between; productions are the groups. */
+typedef struct espi_planner espi_planner;
+espi_planner *espi_planner_new(const espi_forest *forest); /* NULL: memory is out */
+void espi_planner_free(espi_planner *planner);
+/* The plan is valid until the next is made. False if memory is out. */
+bool espi_planner_make(espi_planner *planner, espi_ref root, espi_plan *out);
+
 #endif
