@@ -224,7 +224,8 @@ static void values_by_pairs(const vector_online *v, double *out)
     }
 }
 
-HOT static void look_up(const double *restrict table, const uint8_t *restrict number, size_t count, double *restrict out)
+HOT static void look_up(const double *restrict table, const uint8_t *restrict number, size_t count,
+                        double *restrict out)
 {
     for (size_t e = 0; e < count; e++) out[e] = table[number[e]];
 }
