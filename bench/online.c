@@ -22,7 +22,7 @@ static double learn(const esp_kernel *kernel, const esp_dataset *data, const cha
     esp_error err;
     check(esp_online_new("perceptron", kernel, &(esp_setting){"form", name}, 1, &online, &err), &err);
     const double start = now();
-    check(esp_online_learn(online, data, &(esp_run){.threads = 1}, &err), &err);
+    check(esp_online_learn(online, data, &one_thread, &err), &err);
     const double seconds = now() - start;
     esp_online_measure(online, stats);
     esp_online_free(online);
@@ -43,12 +43,10 @@ static void tell(const form *f, const form *first, int repeats)
 
 static int forms(char **argument)
 {
-    esp_dataset *data;
-    esp_error err;
+    esp_dataset *data = load(argument[0], NULL);
     esp_kernel *kernel = parse(argument[1]);
     form f[FORMS] = {0};
     const int repeats = repeats_of(argument[2]);
-    check(esp_dataset_read(argument[0], NULL, NULL, &data, &err), &err);
     for (char **name = argument + 3; *name != NULL; name++)
         for (size_t i = 0; i < FORMS; i++) f[i].wanted = f[i].wanted || strcmp(*name, form_names[i]) == 0;
     for (int r = 0; r < repeats; r++)

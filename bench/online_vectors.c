@@ -21,8 +21,6 @@
 
 enum { FORMS = 5, HEAP = 0, ARRAY, BYTES, PAIRS, DEFAULT };
 
-static const esp_run one_thread = {.threads = 1};
-
 /* ------------------------------------------------------------------ inverted lists */
 
 typedef struct stage {
@@ -193,15 +191,6 @@ static void score_part(espi_online_part *part, size_t row, double *score)
 }
 
 /* ------------------------------------------------------------------------- jobs */
-
-static esp_dataset *load(const char *path, const char *target)
-{
-    esp_dataset *data;
-    esp_error err;
-    const esp_read_options options = {.target = target};
-    check(esp_dataset_read(path, &options, &one_thread, &data, &err), &err);
-    return data;
-}
 
 static const espi_column *column_of(const esp_dataset *data, const char *name)
 {
