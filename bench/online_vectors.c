@@ -186,8 +186,9 @@ static espi_online_part *grow(const esp_kernel *kernel, const espi_column *colum
 static void score_part(espi_online_part *part, size_t row, double *score)
 {
     esp_error err;
+    double magnitude;
     check(part->class->online->look(part, row, &err), &err);
-    check(part->class->online->score(part, score, &err), &err);
+    check(part->class->online->score(part, score, &magnitude, &err), &err);
 }
 
 /* ------------------------------------------------------------------------- jobs */

@@ -7,6 +7,7 @@
 typedef struct espi_arena {
     struct espi_arena_chunk *chunk; /* the newest, where blocks are cut from */
     size_t used, size;              /* of the newest chunk */
+    struct espi_arena_chunk *spare; /* empty, for later; or NULL */
     size_t total;                   /* bytes held by all chunks */
 } espi_arena;
 

@@ -211,28 +211,34 @@ esp_status espi_online_row(espi_online *o, double *out, esp_error *err)
 
 /* ------------------------------------------------------------------ scores */
 
-static esp_status score_by_row(espi_online *o, const espi_term *t, double *score, esp_error *err)
+static esp_status score_by_row(espi_online *o, const espi_term *t, double *score, double *magnitude, esp_error *err)
 {
     const esp_status status = make_row(o, t->op, err);
     for (size_t k = 0; k < o->outputs; k++) score[k] = 0.0;
+    *magnitude = 0.0;
     for (size_t e = 0; status == ESP_OK && e < o->kept; e++)
-        for (size_t k = 0; k < o->outputs; k++)
-            score[k] += t->weight * o->coefficient[e * o->outputs + k] * o->row[t->op].value[e];
+        for (size_t k = 0; k < o->outputs; k++) {
+            const double value = t->weight * o->coefficient[e * o->outputs + k] * o->row[t->op].value[e];
+            score[k] += value;
+            *magnitude += fabs(value);
+        }
     return status;
 }
 
-esp_status espi_online_score(espi_online *o, double *score, esp_error *err)
+esp_status espi_online_score(espi_online *o, double *score, double *magnitude, esp_error *err)
 {
     for (size_t k = 0; k < o->outputs; k++) score[k] = 0.0;
+    *magnitude = 0.0;
     for (size_t i = 0; i < o->terms; i++) {
         const espi_term *t = &o->term[i];
-        double *part = o->part_score;
+        double *part = o->part_score, size;
         const esp_status status =
-            o->folded[i] ? o->kernel->leaf[t->number].class->online->score(o->part[t->number], part, err)
-                         : score_by_row(o, t, part, err);
+            o->folded[i] ? o->kernel->leaf[t->number].class->online->score(o->part[t->number], part, &size, err)
+                         : score_by_row(o, t, part, &size, err);
         if (status != ESP_OK) return status;
         const double scale = o->folded[i] && t->norm ? o->scale[t->op] : 1.0;
         for (size_t k = 0; k < o->outputs; k++) score[k] += scale * part[k];
+        *magnitude += scale * size;
     }
     for (size_t k = 0; k < o->outputs; k++)
         if (!isfinite(score[k])) return too_large(o, "the score", err);

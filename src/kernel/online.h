@@ -37,8 +37,9 @@ struct espi_online_class {
     esp_status (*self)(espi_online_part *part, double *value, esp_error *err);
     /* out[e] = K(x, e) for all examples kept. */
     esp_status (*row)(espi_online_part *part, double *out, esp_error *err);
-    /* score[k] = sum_e coefficient_k(e) K(x, e). */
-    esp_status (*score)(espi_online_part *part, double *score, esp_error *err);
+    /* score[k] = sum_e coefficient_k(e) K(x, e), and *magnitude the sum of the absolute values of all these terms, or
+     * somewhat more: what the rounding of a score is to be compared with. */
+    esp_status (*score)(espi_online_part *part, double *score, double *magnitude, esp_error *err);
     /* Keeps the example at hand; `coefficient` per output (of no meaning with `rows`). A part after a failure can only
      * be closed. */
     esp_status (*keep)(espi_online_part *part, const double *coefficient, esp_error *err);
@@ -55,8 +56,9 @@ esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples
 void espi_online_free(espi_online *online);
 /* Makes row number espi_online_count of the examples the one at hand. */
 esp_status espi_online_look(espi_online *online, esp_error *err);
-/* score[k] of the example at hand. A score that is too large for a number is ESP_ERR_RANGE. */
-esp_status espi_online_score(espi_online *online, double *score, esp_error *err);
+/* score[k] of the example at hand, and the sum of the absolute values of all terms of all scores. A score that is too large for
+ * a number is ESP_ERR_RANGE. */
+esp_status espi_online_score(espi_online *online, double *score, double *magnitude, esp_error *err);
 /* out[e] = K(x, e) for the examples kept. */
 esp_status espi_online_row(espi_online *online, double *out, esp_error *err);
 /* The example at hand is kept. After a failure the sum can only be freed. */

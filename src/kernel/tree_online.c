@@ -14,6 +14,7 @@
 #include "kernel/pair.h"
 #include "kernel/tree_kernel.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,9 +38,10 @@ typedef struct tree_part {
     const espi_leaf *leaf;
     const espi_forest *forest;
     espi_tree_algorithm algorithm;
-    size_t outputs;
+    size_t width; /* outputs, and behind them a sum of the absolute coefficients: the magnitude of the scores */
     bool rows;
     const esp_run *run;
+    double *added, *sums; /* scratch: coefficients and scores of that width */
     double *lambda, *alpha; /* per production */
     size_t lambda_capacity, alpha_capacity;
     espi_decay decay;
@@ -65,7 +67,7 @@ typedef struct tree_part {
     double bow;
     leaf_count *leaves; /* of the tree at hand */
     size_t leaf_kinds, leaf_capacity;
-    double *word; /* symbol s, output k: word[s * outputs + k] */
+    double *word; /* symbol s, output k: word[s * width + k] */
     size_t words, word_capacity;
     postings *list; /* per symbol */
     size_t lists, list_capacity;
@@ -93,6 +95,8 @@ static void close_part(espi_online_part *part)
     espi_free(t->list);
     espi_free(t->word);
     espi_free(t->leaves);
+    espi_free(t->added);
+    espi_free(t->sums);
     espi_free(t->lambda);
     espi_free(t->alpha);
     espi_free(t);
@@ -110,14 +114,16 @@ static esp_status open_part(const espi_leaf *leaf, const espi_column *column, es
     /* An algorithm that the kernel names is kept. */
     t->algorithm = (espi_tree_algorithm)espi_leaf_value(leaf, "algorithm");
     if (t->algorithm == ESPI_DAG && form != ESPI_FORM_DAG) t->algorithm = form == ESPI_FORM_FOREST ? ESPI_FTK : ESPI_QTK;
-    t->outputs = outputs;
+    t->width = outputs + 1;
     t->rows = rows;
     t->run = run;
     t->bow = espi_leaf_value(leaf, "bow");
     t->dag.scores_only = !rows;
     t->planner = espi_planner_new(t->forest);
     t->matcher = espi_matcher_new(&t->dag, &t->decay, run);
-    if (t->planner == NULL || t->matcher == NULL) {
+    t->added = espi_alloc(t->width, sizeof *t->added);
+    t->sums = espi_alloc(t->width, sizeof *t->sums);
+    if (t->planner == NULL || t->matcher == NULL || t->added == NULL || t->sums == NULL) {
         close_part(&t->part);
         return espi_no_memory(err);
     }
@@ -228,22 +234,25 @@ static esp_status row(espi_online_part *part, double *out, esp_error *err)
     return status;
 }
 
-static esp_status score(espi_online_part *part, double *score, esp_error *err)
+static esp_status score(espi_online_part *part, double *out, double *magnitude, esp_error *err)
 {
     tree_part *t = view(part);
+    double *score = t->sums;
     esp_status status = ESP_OK;
-    for (size_t k = 0; k < t->outputs; k++) score[k] = 0.0;
-    if (t->algorithm == ESPI_DAG) status = espi_match_score(t->matcher, &t->plan, t->f, t->outputs, score, err);
+    for (size_t k = 0; k < t->width; k++) score[k] = 0.0;
+    if (t->algorithm == ESPI_DAG) status = espi_match_score(t->matcher, &t->plan, t->f, t->width, score, err);
     for (size_t e = 0; t->algorithm != ESPI_DAG && e < t->kept; e++) {
         double value;
         if (!pair(t, e, &value)) return espi_no_memory(err);
-        for (size_t k = 0; k < t->outputs; k++) score[k] += t->coefficient[e * t->outputs + k] * value;
+        for (size_t k = 0; k < t->width; k++) score[k] += t->coefficient[e * t->width + k] * value;
     }
     for (size_t i = 0; status == ESP_OK && t->bow > 0.0 && i < t->leaf_kinds; i++) {
         const leaf_count *leaf = &t->leaves[i];
-        for (size_t k = 0; leaf->symbol < t->words && k < t->outputs; k++)
-            score[k] += t->bow * leaf->count * t->word[leaf->symbol * t->outputs + k];
+        for (size_t k = 0; leaf->symbol < t->words && k < t->width; k++)
+            score[k] += t->bow * leaf->count * t->word[leaf->symbol * t->width + k];
     }
+    memcpy(out, score, (t->width - 1) * sizeof *out);
+    *magnitude = score[t->width - 1];
     return status;
 }
 
@@ -269,9 +278,9 @@ static double *weights_of(tree_part *t, uint32_t g)
     const espi_group *group = &t->dag.group[g];
     const size_t had = t->f_capacity[g], size = group->inner == 0 ? 1 : group->capacity;
     if (had == size) return t->f[g];
-    double *f = espi_alloc_zero(size, t->outputs * sizeof *f);
+    double *f = espi_alloc_zero(size, t->width * sizeof *f);
     if (f == NULL) return NULL;
-    for (size_t k = 0; k < t->outputs && had > 0; k++) memcpy(f + k * size, t->f[g] + k * had, had * sizeof *f);
+    for (size_t k = 0; k < t->width && had > 0; k++) memcpy(f + k * size, t->f[g] + k * had, had * sizeof *f);
     espi_free(t->f[g]);
     t->f_capacity[g] = size;
     return t->f[g] = f;
@@ -282,7 +291,7 @@ static bool add_weight(tree_part *t, uint32_t group, uint32_t vertex, double cou
     double *f = weights_of(t, group);
     if (f == NULL) return false;
     const size_t stride = t->f_capacity[group];
-    for (size_t k = 0; k < t->outputs; k++) f[k * stride + t->dag.rank[vertex]] += count * coefficient[k];
+    for (size_t k = 0; k < t->width; k++) f[k * stride + t->dag.rank[vertex]] += count * coefficient[k];
     return true;
 }
 
@@ -305,9 +314,9 @@ static bool keep_dag(tree_part *t, const double *coefficient)
 static bool keep_flat(tree_part *t, const double *coefficient)
 {
     if (!espi_reserve(&t->flat, &t->flat_capacity, t->kept + 1, sizeof *t->flat) ||
-        !espi_reserve(&t->coefficient, &t->coefficient_capacity, (t->kept + 1) * t->outputs, sizeof *t->coefficient))
+        !espi_reserve(&t->coefficient, &t->coefficient_capacity, (t->kept + 1) * t->width, sizeof *t->coefficient))
         return false;
-    for (size_t k = 0; k < t->outputs; k++) t->coefficient[t->kept * t->outputs + k] = t->rows ? 0.0 : coefficient[k];
+    for (size_t k = 0; k < t->width; k++) t->coefficient[t->kept * t->width + k] = t->rows ? 0.0 : coefficient[k];
     t->flat[t->kept] = t->at_hand;
     t->at_hand = (espi_flat){0};
     return true;
@@ -324,10 +333,10 @@ static bool keep_leaf(tree_part *t, leaf_count leaf, const double *coefficient)
         list->at[list->count++] = (posting){.example = t->kept, .count = leaf.count};
         return true;
     }
-    if (!espi_reserve(&t->word, &t->word_capacity, symbols * t->outputs, sizeof *t->word)) return false;
+    if (!espi_reserve(&t->word, &t->word_capacity, symbols * t->width, sizeof *t->word)) return false;
     if (t->word_capacity > had) memset(t->word + had, 0, (t->word_capacity - had) * sizeof *t->word);
     if (t->words < symbols) t->words = symbols;
-    for (size_t k = 0; k < t->outputs; k++) t->word[leaf.symbol * t->outputs + k] += leaf.count * coefficient[k];
+    for (size_t k = 0; k < t->width; k++) t->word[leaf.symbol * t->width + k] += leaf.count * coefficient[k];
     return true;
 }
 
@@ -335,6 +344,12 @@ static esp_status keep(espi_online_part *part, const double *coefficient, esp_er
 {
     tree_part *t = view(part);
     bool ok = true;
+    t->added[t->width - 1] = 0.0;
+    for (size_t k = 0; k + 1 < t->width; k++) {
+        t->added[k] = coefficient[k];
+        t->added[t->width - 1] += fabs(coefficient[k]);
+    }
+    coefficient = t->added;
     for (size_t i = 0; i < t->plan.words; i++) t->nodes += (size_t)t->plan.word[i].count;
     for (size_t i = 0; i < t->plan.nodes; i++) t->nodes += (size_t)t->plan.node[i].count;
     for (size_t i = 0; ok && t->bow > 0.0 && i < t->leaf_kinds; i++) ok = keep_leaf(t, t->leaves[i], coefficient);
@@ -351,7 +366,7 @@ static void measure(const espi_online_part *part, espi_online_size *size)
     if (t->algorithm == ESPI_DAG) {
         size->bytes += espi_dag_bytes(&t->dag);
         for (size_t g = 0; g < t->dag.groups; g++) size->vertices += t->dag.group[g].vertices;
-        for (size_t g = 0; g < t->f_groups; g++) size->bytes += t->f_capacity[g] * t->outputs * sizeof **t->f;
+        for (size_t g = 0; g < t->f_groups; g++) size->bytes += t->f_capacity[g] * t->width * sizeof **t->f;
         size->bytes += t->f_groups * (sizeof *t->f + sizeof *t->f_capacity);
     } else {
         size->vertices += t->nodes;

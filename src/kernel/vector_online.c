@@ -16,6 +16,7 @@
 #include "kernel/postings.h"
 #include "kernel/vector_kernel.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -60,7 +61,7 @@ typedef struct vector_online {
     espi_bag_reader reader;
     espi_bag words; /* the rows kept of a sequence column, and x behind them */
 
-    double *weight; /* linear: weight[feature * outputs + k] */
+    double *weight; /* linear: weight[feature * (outputs + 1) + k]; the last is the magnitude */
     size_t weights, weight_capacity;
 
     espi_postings postings;
@@ -278,15 +279,26 @@ HOT static double dot_at(const double *restrict c, const uint32_t *restrict at, 
     return total;
 }
 
-static void score_weights(const vector_online *v, double *score)
+/* The same of absolute values. */
+HOT static double size_at(const double *restrict c, const uint32_t *restrict at, const double *restrict k, size_t n)
 {
-    for (size_t i = 0; i < v->x.entries && v->x.feature[i] < v->weights; i++) {
-        const double *w = v->weight + v->x.feature[i] * v->outputs, x = v->x.value[i];
-        for (size_t k = 0; k < v->outputs; k++) score[k] += x * w[k];
-    }
+    double total = 0.0;
+    for (size_t i = 0; i < n; i++) total += fabs(c[i] * k[at == NULL ? i : at[i]]);
+    return total;
 }
 
-static bool score_banks(vector_online *v, double *score)
+static double score_weights(const vector_online *v, double *score)
+{
+    double magnitude = 0.0;
+    for (size_t i = 0; i < v->x.entries && v->x.feature[i] < v->weights; i++) {
+        const double *w = v->weight + v->x.feature[i] * (v->outputs + 1), x = v->x.value[i];
+        for (size_t k = 0; k < v->outputs; k++) score[k] += x * w[k];
+        magnitude += fabs(x) * w[v->outputs];
+    }
+    return magnitude;
+}
+
+static bool score_banks(vector_online *v, double *score, double *magnitude)
 {
     uint64_t number[ESPI_MOST_COUNTED + 1];
     if (!espi_postings_count(&v->postings, v->x)) return false;
@@ -298,36 +310,44 @@ static bool score_banks(vector_online *v, double *score)
         for (size_t n = 0; n <= v->x.entries && n >> v->postings.planes == 0; n++)
             if (number[n] > 0) sum += (double)number[n] * v->table[n];
         score[b->output] += b->coefficient * sum;
+        *magnitude += fabs(b->coefficient) * sum;
     }
     return true;
 }
 
-static void score_banks_by_dots(vector_online *v, double *score)
+static void score_banks_by_dots(vector_online *v, double *score, double *magnitude)
 {
     espi_postings_dots(&v->postings, v->x, v->k);
     espi_shape_powers(&v->shape, v->k, v->postings.columns);
     for (size_t i = 0; i < v->banks; i++) {
         const bank *b = &v->bank[i];
-        double sum = 0.0;
-        for (size_t e = 0; e < b->count; e++)
-            sum += v->k[(size_t)b->block[e / ESPI_BLOCK] * ESPI_BLOCK + e % ESPI_BLOCK];
+        double sum = 0.0, size = 0.0;
+        for (size_t e = 0; e < b->count; e++) {
+            const double k = v->k[(size_t)b->block[e / ESPI_BLOCK] * ESPI_BLOCK + e % ESPI_BLOCK];
+            sum += k;
+            size += fabs(k);
+        }
         score[b->output] += b->coefficient * sum;
+        *magnitude += fabs(b->coefficient) * size;
     }
 }
 
-static esp_status score(espi_online_part *part, double *out, esp_error *err)
+static esp_status score(espi_online_part *part, double *out, double *magnitude, esp_error *err)
 {
     vector_online *v = view(part);
     esp_status status = ESP_OK;
     for (size_t k = 0; k < v->outputs; k++) out[k] = 0.0;
-    if (is_folded(v)) score_weights(v, out);
-    else if (v->banked && !v->ones) score_banks_by_dots(v, out);
-    else if (v->banked) status = score_banks(v, out) ? ESP_OK : espi_no_memory(err);
+    *magnitude = 0.0;
+    if (is_folded(v)) *magnitude = score_weights(v, out);
+    else if (v->banked && !v->ones) score_banks_by_dots(v, out, magnitude);
+    else if (v->banked) status = score_banks(v, out, magnitude) ? ESP_OK : espi_no_memory(err);
     else {
         status = row(part, v->k, err);
         for (size_t k = 0; k < v->outputs && status == ESP_OK; k++) {
             const weighted *w = &v->weighted[k];
-            out[k] = dot_at(w->coefficient, w->count == v->count ? NULL : w->example, v->k, w->count);
+            const uint32_t *at = w->count == v->count ? NULL : w->example;
+            out[k] = dot_at(w->coefficient, at, v->k, w->count);
+            *magnitude += size_at(w->coefficient, at, v->k, w->count);
         }
     }
     return status;
@@ -340,15 +360,19 @@ static bool keep_weights(vector_online *v, const double *coefficient)
     if (v->x.entries == 0) return true;
     const size_t features = (size_t)v->x.feature[v->x.entries - 1] + 1;
     if (features > v->weights) {
-        if (features > SIZE_MAX / sizeof *v->weight / v->outputs ||
-            !espi_reserve(&v->weight, &v->weight_capacity, features * v->outputs, sizeof *v->weight))
+        const size_t width = v->outputs + 1;
+        if (features > SIZE_MAX / sizeof *v->weight / width ||
+            !espi_reserve(&v->weight, &v->weight_capacity, features * width, sizeof *v->weight))
             return false;
-        for (size_t i = v->weights * v->outputs; i < features * v->outputs; i++) v->weight[i] = 0.0;
+        for (size_t i = v->weights * width; i < features * width; i++) v->weight[i] = 0.0;
         v->weights = features;
     }
     for (size_t i = 0; i < v->x.entries; i++) {
-        double *w = v->weight + v->x.feature[i] * v->outputs;
-        for (size_t k = 0; k < v->outputs; k++) w[k] += coefficient[k] * v->x.value[i];
+        double *w = v->weight + v->x.feature[i] * (v->outputs + 1);
+        for (size_t k = 0; k < v->outputs; k++) {
+            w[k] += coefficient[k] * v->x.value[i];
+            w[v->outputs] += fabs(coefficient[k] * v->x.value[i]);
+        }
     }
     return true;
 }

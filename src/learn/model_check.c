@@ -59,7 +59,6 @@ static esp_status check_history(const esp_model *m, esp_error *err)
     const espi_history *h = m->history;
     if (h == NULL) return m->vote ? WRONG("there is a vote without a history") : ESP_OK;
     if (m->classes == 0 || m->one_vs_one) return WRONG("only one-vs-rest classes are learned example by example");
-    if (!(h->scale >= 0.0) || !isfinite(h->scale)) return WRONG("the largest score is not a number >= 0");
     if (!all_finite(h->change, m->support->rows * m->outputs)) return WRONG("a change is not finite");
     for (size_t i = 0; i < m->support->rows; i++)
         if (h->step[i] <= (i > 0 ? h->step[i - 1] : 0) || h->step[i] > h->steps)

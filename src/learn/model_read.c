@@ -282,7 +282,7 @@ static esp_status read_history(espi_model_file *f, esp_model *m)
         h->mistakes = count[1];
         h->epochs = count[2];
         h->at = count[3];
-        memcpy(&h->scale, &count[4], sizeof h->scale);
+        h->origin = count[4];
         h->tally = espi_alloc(m->classes, sizeof *h->tally);
         if (h->tally == NULL) status = espi_no_memory(f->err);
     }

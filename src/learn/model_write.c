@@ -193,7 +193,7 @@ static void put_history(sink *s, const esp_model *m)
     put_u64(s, h->mistakes);
     put_u64(s, h->epochs);
     put_u64(s, h->at);
-    put_double(s, h->scale);
+    put_u64(s, h->origin);
     end(s);
     begin(s, "tally");
     for (size_t c = 0; c < m->classes; c++) {

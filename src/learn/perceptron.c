@@ -249,7 +249,7 @@ static bool was_seen(const espi_class *class) { return class->tally.hits + class
 /* The class that the scores tell, as espi_decide would; among those seen before. NEW_CLASS: there is none. */
 static size_t predict(const espi_perceptron *p)
 {
-    const double tie = ESPI_TIE * p->scale;
+    const double tie = p->tie;
     if (p->classes == 2 && was_seen(&p->class[0]) && was_seen(&p->class[1])) return p->score[0] > tie;
     size_t best = NEW_CLASS;
     for (size_t c = 0; c < p->classes; c++) {
@@ -266,7 +266,7 @@ static bool find_change(espi_perceptron *p, size_t class)
     for (size_t k = 0; k < p->outputs; k++) {
         const bool positive = p->outputs > 1 ? k == class : class + 1 == p->classes;
         const double y = positive ? 1.0 : -1.0;
-        const bool errs = y * p->score[k] <= p->settings.margin + ESPI_TIE * p->scale;
+        const bool errs = y * p->score[k] <= p->settings.margin + p->tie;
         p->change[k] = errs ? y * p->class[class].weight : 0.0;
         wrong = wrong || errs;
     }
@@ -294,9 +294,10 @@ static esp_status look(espi_perceptron *p, esp_error *err)
         status = espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, false, &p->run,
                                  &p->sum, err);
     if (status == ESP_OK) status = espi_online_look(p->sum, err);
+    double magnitude = 0.0;
     for (size_t k = 0; k < p->outputs; k++) p->score[k] = 0.0;
-    if (status == ESP_OK && p->updates > 0) status = espi_online_score(p->sum, p->score, err);
-    for (size_t k = 0; status == ESP_OK && k < p->outputs; k++) p->scale = fmax(p->scale, fabs(p->score[k]));
+    if (status == ESP_OK && p->updates > 0) status = espi_online_score(p->sum, p->score, &magnitude, err);
+    p->tie = ESPI_TIE * magnitude;
     return status;
 }
 

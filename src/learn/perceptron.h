@@ -13,8 +13,8 @@
  * that is new gets weights of 0, the second class makes one output, the third turns that into one for each of the first
  * two, each the negative of the other. Until then the one output stands for the only class there is.
  *
- * What is a tie in exact numbers must be one in every form of the sum, whatever its rounding. Scores therefore count as
- * equal if they differ by at most ESPI_TIE of the largest one seen so far.
+ * What is a tie in exact numbers must be one in every form of the sum, whatever its rounding. Scores of an example therefore
+ * count as equal if they differ by at most ESPI_TIE of the sum of the absolute values of their terms.
  *
  * An update is a row of `examples`, in order; an example that errs in two epochs is there twice. */
 #ifndef ESPI_PERCEPTRON_H
@@ -51,7 +51,8 @@ typedef struct espi_perceptron {
     uint64_t mistakes;     /* predicted wrongly before learning */
     uint64_t epochs;       /* complete ones of the run at hand */
     uint64_t at;           /* examples seen in its present epoch */
-    double scale;          /* the largest |score| so far */
+    double tie;            /* of the example at hand: scores that differ by less are equal */
+    uint64_t origin;       /* of the run at hand (model.h) */
     double *score, *change; /* scratch, per output */
     esp_run run;           /* asked by long sums; zeros between the calls of a user */
 } espi_perceptron;
@@ -79,6 +80,8 @@ esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_
  * Settings as above. */
 esp_status espi_perceptron_from_model(const esp_model *model, espi_settings *settings, const esp_run *run,
                                       espi_perceptron **out, esp_error *err);
+/* A number that tells models apart; never 0. */
+uint64_t espi_model_digest(const esp_model *model);
 /* Parts of that: a class behind those there are, which stand in their order; the sum anew, from the updates. */
 esp_status espi_perceptron_add_class(espi_perceptron *p, const char *name, esp_error *err);
 esp_status espi_perceptron_build(espi_perceptron *p, const esp_run *run, esp_error *err);

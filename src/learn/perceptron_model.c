@@ -1,4 +1,5 @@
 /* From a perceptron to a model, and back. */
+#define XXH_INLINE_ALL
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -8,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 /* --------------------------------------------------------------- to a model */
 
@@ -34,7 +36,7 @@ static bool fill_history(esp_model *m, const espi_perceptron *p)
     espi_history *h = m->history = espi_alloc_zero(1, sizeof *h);
     if (h == NULL) return false;
     *h =
-        (espi_history){.steps = p->steps, .mistakes = p->mistakes, .epochs = p->epochs, .at = p->at, .scale = p->scale};
+        (espi_history){.steps = p->steps, .mistakes = p->mistakes, .epochs = p->epochs, .at = p->at, .origin = p->origin};
     h->step = espi_alloc(p->updates, sizeof *h->step);
     h->change = espi_alloc(p->updates, p->outputs * sizeof *h->change);
     h->tally = espi_alloc(p->classes, sizeof *h->tally);
@@ -156,7 +158,7 @@ static esp_status take_updates(espi_perceptron *p, const esp_model *m, esp_error
     p->mistakes = h->mistakes;
     p->epochs = h->epochs;
     p->at = h->at;
-    p->scale = h->scale;
+    p->origin = h->origin;
     return ESP_OK;
 }
 
@@ -172,4 +174,26 @@ esp_status espi_perceptron_from_model(const esp_model *model, espi_settings *set
     if (status == ESP_OK) *out = p;
     else espi_perceptron_free(p);
     return status;
+}
+
+static void digest_bytes(uint64_t *digest, const void *bytes, size_t size)
+{
+    if (size > 0) *digest = XXH3_64bits_withSeed(bytes, size, *digest);
+}
+
+uint64_t espi_model_digest(const esp_model *m)
+{
+    uint64_t digest = m->support->rows;
+    digest_bytes(&digest, m->kernel->text, strlen(m->kernel->text));
+    digest_bytes(&digest, m->coefficient, m->support->rows * m->outputs * sizeof *m->coefficient);
+    if (m->history != NULL) digest_bytes(&digest, m->history->step, m->support->rows * sizeof *m->history->step);
+    for (size_t i = 0; i < m->support->columns; i++) {
+        const espi_column *c = &m->support->column[i];
+        digest_bytes(&digest, c->trees.child, c->trees.children * sizeof *c->trees.child);
+        digest_bytes(&digest, c->trees.root, c->trees.roots * sizeof *c->trees.root);
+        digest_bytes(&digest, c->vectors.feature, c->vectors.entries * sizeof *c->vectors.feature);
+        digest_bytes(&digest, c->vectors.value, c->vectors.entries * sizeof *c->vectors.value);
+        digest_bytes(&digest, c->sequences.factor, c->sequences.factors * sizeof *c->sequences.factor);
+    }
+    return digest != 0 ? digest : 1;
 }

@@ -36,12 +36,14 @@ static double count_votes(const esp_model *m, const double *row, size_t output)
 {
     const espi_history *h = m->history;
     const size_t n = m->support->rows;
-    double sum = 0.0, votes = 0.0;
+    double sum = 0.0, magnitude = 0.0, votes = 0.0;
     for (size_t e = 0; e < n; e++) {
         const double lasts = (double)((e + 1 < n ? h->step[e + 1] : h->steps + 1) - h->step[e]);
-        sum += h->change[e * m->outputs + output] * row[e];
+        const double term = h->change[e * m->outputs + output] * row[e];
+        sum += term;
+        magnitude += fabs(term);
         if (!isfinite(sum)) return NAN;
-        votes += sum > ESPI_TIE * h->scale ? lasts : -lasts;
+        votes += sum > ESPI_TIE * magnitude ? lasts : -lasts;
     }
     return n > 0 ? votes / (double)h->steps : 0.0;
 }

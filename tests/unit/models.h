@@ -137,7 +137,7 @@ static inline espi_history *history_of(const esp_model *m)
     h->mistakes = 3 * m->classes;
     h->epochs = 1;
     h->at = 2;
-    h->scale = 1.0 / 3.0;
+    h->origin = UINT64_C(0x3FD5555555555555);
     return h;
 }
 

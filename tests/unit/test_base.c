@@ -104,6 +104,29 @@ static void arena_blocks_are_aligned_and_apart(void **state)
     espi_arena_free(&arena);
 }
 
+/* What is taken and given back again and again, over the ends of chunks, holds no more than once. */
+static void arena_gives_back(void **state)
+{
+    (void)state;
+    espi_arena arena = {0};
+    assert_non_null(espi_arena_take(&arena, 700, 1));
+    size_t total = 0;
+    for (int round = 0; round < 100; round++) {
+        char *first = espi_arena_take(&arena, 200, 1);
+        assert_non_null(first);
+        for (int i = 0; i < 50; i++) {
+            char *block = espi_arena_take(&arena, 100000, 1);
+            assert_non_null(block);
+            memset(block, round, 100000);
+        }
+        memset(first, round, 200);
+        espi_arena_give_back(&arena, first);
+        if (round == 1) total = arena.total;
+        if (round > 1) assert_int_equal(arena.total, total);
+    }
+    espi_arena_free(&arena);
+}
+
 static void arena_takes_large_blocks(void **state)
 {
     (void)state;
@@ -511,6 +534,7 @@ int main(void)
         cmocka_unit_test(reserve_grows_and_keeps),
         cmocka_unit_test(copy_text_takes_any_bytes),
         cmocka_unit_test(arena_blocks_are_aligned_and_apart),
+        cmocka_unit_test(arena_gives_back),
         cmocka_unit_test(arena_takes_large_blocks),
         cmocka_unit_test(arena_survives_a_refusal),
         cmocka_unit_test(symbols_are_numbered_in_order),

@@ -99,7 +99,7 @@ static void same_model(const esp_model *a, const esp_model *b)
         assert_int_equal(h->mistakes, k->mistakes);
         assert_int_equal(h->epochs, k->epochs);
         assert_int_equal(h->at, k->at);
-        SAME(&h->scale, &k->scale, 1);
+        SAME(&h->origin, &k->origin, 1);
     }
     assert_int_equal(a->support->columns, b->support->columns);
     for (size_t i = 0; i < a->support->columns; i++) same_column(&a->support->column[i], &b->support->column[i]);

@@ -158,21 +158,24 @@ static void grow_end(growing *g)
 static void check_hand(growing *g, const double *value, size_t row, const size_t *kept, const double *coefficient, bool rows)
 {
     const size_t count = espi_online_count(g->sum);
-    double out[EXAMPLES * 4], scale[OUTPUTS] = {0.0}, expected[OUTPUTS] = {0.0};
+    double out[EXAMPLES * 4], scale[OUTPUTS] = {0.0}, expected[OUTPUTS] = {0.0}, magnitude = 0.0, size = 0.0;
     esp_error err = {0};
     if (rows) assert_ok(espi_online_row(g->sum, out, &err), "espi_online_row", &err);
-    else assert_ok(espi_online_score(g->sum, out, &err), "espi_online_score", &err);
+    else assert_ok(espi_online_score(g->sum, out, &magnitude, &err), "espi_online_score", &err);
     for (size_t e = 0; e < count; e++) {
         const double k = value[row * EXAMPLES + kept[e]];
         if (rows) assert_true(fabs(out[e] - k) <= 1e-10 * fmax(fabs(k), 1e-10));
         for (size_t o = 0; o < OUTPUTS; o++) {
             expected[o] += coefficient[e * OUTPUTS + o] * k;
             scale[o] += fabs(coefficient[e * OUTPUTS + o] * k);
+            size += fabs(coefficient[e * OUTPUTS + o] * k);
         }
     }
     for (size_t o = 0; !rows && o < OUTPUTS; o++)
         if (!(fabs(out[o] - expected[o]) <= 1e-10 * scale[o]))
             fail_msg("%s: %zu kept: score %.17g instead of %.17g", g->kernel->text, count, out[o], expected[o]);
+    if (!rows && !(magnitude >= size * (1.0 - 1e-10) && magnitude <= size * 3.0 + 1e3 * (size > 0.0)))
+        fail_msg("%s: %zu kept: magnitude %.17g for %.17g", g->kernel->text, count, magnitude, size);
 }
 
 static void run_recipe(const world *w, const recipe *r, espi_form form, bool rows, uint64_t seed)
@@ -248,9 +251,9 @@ static void test_nothing_stays(void **state)
             }
         grow_look(&g, i, ESPI_FORM_DAG, false);
         grow_look(&h, i, ESPI_FORM_DAG, false);
-        double a[OUTPUTS], b[OUTPUTS];
-        assert_ok(espi_online_score(g.sum, a, &err), "score", &err);
-        assert_ok(espi_online_score(h.sum, b, &err), "score", &err);
+        double a[OUTPUTS], b[OUTPUTS], magnitude;
+        assert_ok(espi_online_score(g.sum, a, &magnitude, &err), "score", &err);
+        assert_ok(espi_online_score(h.sum, b, &magnitude, &err), "score", &err);
         assert_memory_equal(a, b, sizeof a);
         assert_ok(espi_online_keep(g.sum, one, &err), "keep", &err);
         assert_ok(espi_online_keep(h.sum, one, &err), "keep", &err);
@@ -304,12 +307,12 @@ static void test_overflow(void **state)
     growing g;
     esp_error err = {0};
     const double one[OUTPUTS] = {1.0, -1.0, 1.0};
-    double score[OUTPUTS];
+    double score[OUTPUTS], magnitude;
     grow_start(&g, &w, "sst(tree, lambda=8)");
     grow_look(&g, 0, ESPI_FORM_DAG, false);
     assert_ok(espi_online_keep(g.sum, one, &err), "keep", &err);
     grow_look(&g, 0, ESPI_FORM_DAG, false);
-    assert_int_equal(espi_online_score(g.sum, score, &err), ESP_ERR_RANGE);
+    assert_int_equal(espi_online_score(g.sum, score, &magnitude, &err), ESP_ERR_RANGE);
     assert_non_null(strstr(err.message, "too large"));
     grow_end(&g);
     esp_dataset_free(w.data);

@@ -47,7 +47,7 @@ typedef struct slow {
     size_t classes, updates, steps, mistakes;
     size_t example[UPDATES], step[UPDATES];
     double c[UPDATES][CLASSES];
-    double margin, largest;
+    double margin;
 } slow;
 
 /* Place of each class in the order of numbers, or of bytes. */
@@ -67,11 +67,16 @@ static void order_classes(const slow *s, size_t place[CLASSES])
     }
 }
 
-static double slow_score(const slow *s, const double *kernel, size_t class, size_t steps)
+/* *tie: how near to one another scores count as equal. */
+static double slow_score(const slow *s, const double *kernel, size_t class, size_t steps, double *tie)
 {
-    double sum = 0.0;
-    for (size_t e = 0; e < s->updates; e++)
-        if (s->step[e] <= steps) sum += s->c[e][class] * kernel[s->example[e]];
+    double sum = 0.0, size = 0.0;
+    for (size_t e = 0; e < s->updates; e++) {
+        if (s->step[e] > steps) continue;
+        sum += s->c[e][class] * kernel[s->example[e]];
+        size += fabs(s->c[e][class] * kernel[s->example[e]]);
+    }
+    *tie = 1e-10 * size;
     return sum;
 }
 
@@ -102,11 +107,12 @@ static bool slow_learn(slow *s, const world *w, double kernel[WORLD][WORLD], siz
     double raw[CLASSES], change[CLASSES];
     order_classes(s, place);
     s->steps++;
+    double tie = 0.0;
     for (size_t c = 0; c < s->classes; c++) {
-        raw[c] = score[place[c]] = slow_score(s, kernel[i], c, s->steps);
-        s->largest = fmax(s->largest, fabs(raw[c]));
+        double own;
+        raw[c] = score[place[c]] = slow_score(s, kernel[i], c, s->steps, &own);
+        tie += own;
     }
-    const double tie = 1e-10 * s->largest;
     for (size_t p = 0; p < s->classes; p++) /* the first in order of those that win */
         for (size_t c = 0; c < s->classes; c++)
             if (place[c] == p && !(new &&c == class) && (told == CLASSES || raw[c] > raw[told] + tie)) told = c;
@@ -175,8 +181,9 @@ static double over_steps(const slow *s, const double *kernel, size_t class, bool
 {
     double sum = 0.0;
     for (size_t t = 1; t <= s->steps; t++) {
-        const double score = slow_score(s, kernel, class, t);
-        sum += !vote ? score : score > 1e-10 * s->largest ? 1.0 : -1.0;
+        double tie;
+        const double score = slow_score(s, kernel, class, t, &tie);
+        sum += !vote ? score : score > tie ? 1.0 : -1.0;
     }
     return sum / (double)s->steps;
 }
@@ -199,7 +206,7 @@ static void same_predictions(espi_perceptron *p, const slow *s, const world *w, 
                 if (s->classes == 2 && place[c] == 0) continue;
                 const double is = esp_predictions_column(one, i, s->classes > 2 ? place[c] : 0);
                 const double expected =
-                    way == 0 ? slow_score(s, kernel[i], c, s->steps) : over_steps(s, kernel[i], c, way == 2);
+                    way == 0 ? slow_score(s, kernel[i], c, s->steps, &(double){0.0}) : over_steps(s, kernel[i], c, way == 2);
                 if (!(fabs(is - expected) <= 1e-9 * fmax(1.0, fabs(expected))))
                     fail_msg("way %d, example %zu: %.17g instead of %.17g", way, i, is, expected);
             }

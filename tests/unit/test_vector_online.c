@@ -181,7 +181,7 @@ static void check_scores(const history *h, espi_online_part *part, const char *f
 {
     double score[MOST_OUTPUTS], value;
     esp_error err = {0};
-    assert_ok(calls(part)->score(part, score, &err), form, &err);
+    assert_ok(calls(part)->score(part, score, &(double){0.0}, &err), form, &err);
     for (size_t k = 0; k < h->outputs; k++) {
         long double sum = 0.0L, size = 0.0L;
         for (size_t e = 0; e < h->count; e++) {
@@ -229,8 +229,8 @@ static void check_replay(const history *h, espi_online_part *part, espi_form for
     for (size_t e = 0; e < h->count; e += h->count / 5 + 1) {
         assert_ok(calls(part)->look(part, e, &err), "look", &err);
         assert_ok(calls(other)->look(other, e, &err), "look", &err);
-        assert_ok(calls(part)->score(part, score, &err), "score", &err);
-        assert_ok(calls(other)->score(other, again, &err), "score", &err);
+        assert_ok(calls(part)->score(part, score, &(double){0.0}, &err), "score", &err);
+        assert_ok(calls(other)->score(other, again, &(double){0.0}, &err), "score", &err);
         assert_memory_equal(score, again, h->outputs * sizeof *score);
     }
     espi_online_size size = {0}, other_size = {0};
@@ -465,7 +465,7 @@ static void test_overflow(void **state)
         assert_ok(calls(part)->look(part, 1, &err), "look", &err);
         assert_ok(calls(part)->keep(part, (double[]){1.0, 0.0, -1.0}, &err), "keep", &err);
         assert_ok(calls(part)->look(part, 1, &err), "look", &err);
-        assert_ok(calls(part)->score(part, score, &err), "score", &err);
+        assert_ok(calls(part)->score(part, score, &(double){0.0}, &err), "score", &err);
         assert_true(score[0] == HUGE_VAL && score[1] == 0.0 && score[2] == -HUGE_VAL);
         calls(part)->close(part);
         end(h, (espi_online_part * [FORMS][2]){{NULL}});
@@ -483,7 +483,7 @@ static esp_status learn(const history *h, espi_form form, bool rows)
     if (status != ESP_OK) assert_null(part);
     for (size_t e = 0; status == ESP_OK && e < h->count; e++) {
         status = calls(part)->look(part, e, &err);
-        if (status == ESP_OK) status = rows ? calls(part)->row(part, out, &err) : calls(part)->score(part, out, &err);
+        if (status == ESP_OK) status = rows ? calls(part)->row(part, out, &err) : calls(part)->score(part, out, &(double){0.0}, &err);
         if (status == ESP_OK) status = calls(part)->keep(part, h->kept[e].coefficient, &err);
     }
     if (status != ESP_OK) assert_true(status == ESP_ERR_MEMORY && err.message[0] != '\0');
