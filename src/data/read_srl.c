@@ -59,19 +59,21 @@ static esp_status predicate(espi_reader *r, esp_error *err)
 
 static esp_status next(espi_reader *r, bool *end, esp_error *err)
 {
-    espi_stream *s = &r->stream;
     espi_column *column = NULL;
     if (!espi_reader_start(r)) {
         *end = true;
         return ESP_OK;
     }
+    const size_t line = r->row_line, place = r->row_column;
     esp_status status = espi_srl_line(r, 'T', err);
     if (status == ESP_OK) status = espi_srl_field(r, "document", false, NULL, err);
     if (status == ESP_OK) status = espi_srl_field(r, "sentence", false, NULL, err);
     if (status == ESP_OK) status = espi_reader_column(r, "tree", 4, ESP_COLUMN_TREE, &column, err);
     if (status == ESP_OK) status = espi_reader_tree(r, column, false, err);
     if (status == ESP_OK) status = espi_reader_line_end(r, "the tree", err);
-    while (status == ESP_OK && espi_stream_peek(s) == 'P') status = predicate(r, err);
+    while (status == ESP_OK && espi_reader_start(r) && espi_stream_peek(&r->stream) == 'P') status = predicate(r, err);
+    r->row_line = line;
+    r->row_column = place;
     return status;
 }
 

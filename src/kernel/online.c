@@ -17,7 +17,7 @@ typedef struct buffer { /* a row of kernel values */
 struct espi_online {
     const esp_kernel *kernel;
     size_t outputs, kept;
-    bool rows; /* only rows are asked for: no leaf is folded */
+    bool rows; /* some term is put together from rows */
     espi_online_part **part; /* per leaf */
     espi_term *term;
     size_t terms;
@@ -69,14 +69,13 @@ static esp_status open_leaf(espi_online *o, const esp_dataset *examples, espi_fo
 }
 
 esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples, espi_form form, size_t outputs,
-                           bool rows, const esp_run *run, espi_online **out, esp_error *err)
+                           const esp_run *run, espi_online **out, esp_error *err)
 {
     espi_online *o = espi_alloc_zero(1, sizeof *o);
     *out = NULL;
     if (o == NULL) return espi_no_memory(err);
     o->kernel = kernel;
     o->outputs = outputs;
-    o->rows = rows;
     o->part = espi_alloc_zero(kernel->leaves, sizeof *o->part);
     o->scale = espi_alloc_zero(kernel->ops, sizeof *o->scale);
     o->value = espi_alloc_zero(kernel->ops, sizeof *o->value);
@@ -89,7 +88,10 @@ esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples
     const bool ok = o->part != NULL && o->scale != NULL && o->value != NULL && o->kept_scale != NULL &&
                     o->row != NULL && o->part_score != NULL && o->part_coefficient != NULL && o->folded != NULL;
     esp_status status = ok ? ESP_OK : espi_no_memory(err);
-    for (size_t k = 0; ok && !rows && k < o->terms; k++) o->folded[k] = o->term[k].leaf;
+    for (size_t k = 0; ok && k < o->terms; k++) {
+        o->folded[k] = o->term[k].leaf;
+        o->rows = o->rows || !o->term[k].leaf;
+    }
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
         status = open_leaf(o, examples, form, i, run, err);
     if (status == ESP_OK) *out = o;
@@ -118,14 +120,6 @@ static bool has_norm(const esp_kernel *kernel)
     return false;
 }
 
-static esp_status too_large(const espi_online *o, const char *what, esp_error *err)
-{
-    return espi_fail(err, ESP_ERR_RANGE,
-                     "%s of an example (number %zu of those kept) is too large for a number; a smaller lambda or norm() "
-                     "of a part helps",
-                     what, o->kept + 1);
-}
-
 /* K(x, x) of every op, and the scale of every norm. */
 static esp_status look_at_selves(espi_online *o, esp_error *err)
 {
@@ -142,7 +136,9 @@ static esp_status look_at_selves(espi_online *o, esp_error *err)
         case ESPI_SCALE: value[i] = op->number * value[op->left]; break;
         case ESPI_POWER: value[i] = espi_power(value[op->left], (unsigned)op->number); break;
         case ESPI_NORM:
-            if (!isfinite(value[op->left])) return too_large(o, "the kernel of an example with itself,", err);
+            if (!isfinite(value[op->left]))
+                return espi_fail(err, ESP_ERR_RANGE,
+                                 "the kernel of the example with itself is too large for a number; a smaller lambda helps");
             o->scale[i] = value[op->left] > 0.0 ? 1.0 / sqrt(value[op->left]) : 0.0;
             value[i] = value[op->left] > 0.0 ? 1.0 : 0.0;
             break;
@@ -197,18 +193,6 @@ static esp_status make_row(espi_online *o, size_t last, esp_error *err)
     return ESP_OK;
 }
 
-esp_status espi_online_row(espi_online *o, double *out, esp_error *err)
-{
-    const size_t last = o->kernel->ops - 1;
-    const esp_status status = make_row(o, last, err);
-    if (status != ESP_OK) return status;
-    for (size_t e = 0; e < o->kept; e++) {
-        out[e] = o->row[last].value[e];
-        if (!isfinite(out[e])) return too_large(o, "a kernel value", err);
-    }
-    return ESP_OK;
-}
-
 /* ------------------------------------------------------------------ scores */
 
 static esp_status score_by_row(espi_online *o, const espi_term *t, double *score, double *magnitude, esp_error *err)
@@ -241,21 +225,25 @@ esp_status espi_online_score(espi_online *o, double *score, double *magnitude, e
         *magnitude += scale * size;
     }
     for (size_t k = 0; k < o->outputs; k++)
-        if (!isfinite(score[k])) return too_large(o, "the score", err);
+        if (!isfinite(score[k]))
+            return espi_fail(err, ESP_ERR_RANGE,
+                             "the score of the example is too large for a number; a smaller lambda or norm() of the tree "
+                             "kernel helps");
     return ESP_OK;
 }
 
 /* ----------------------------------------------------------------- keeping */
 
+/* What rows need. */
 static bool keep_rest(espi_online *o, const double *coefficient)
 {
+    if (!o->rows) return true;
     for (size_t i = 0; i < o->kernel->ops; i++) {
         buffer *b = &o->kept_scale[i];
         if (o->kernel->op[i].kind != ESPI_NORM) continue;
         if (!espi_reserve(&b->value, &b->capacity, o->kept + 1, sizeof *b->value)) return false;
         b->value[o->kept] = o->scale[i];
     }
-    if (o->rows) return true;
     if (!espi_reserve(&o->coefficient, &o->coefficient_capacity, (o->kept + 1) * o->outputs, sizeof *o->coefficient))
         return false;
     memcpy(o->coefficient + o->kept * o->outputs, coefficient, o->outputs * sizeof *coefficient);
@@ -277,7 +265,7 @@ esp_status espi_online_keep(espi_online *o, const double *coefficient, esp_error
     for (size_t i = 0; status == ESP_OK && i < o->kernel->leaves; i++) {
         const espi_term *t = term_of(o, i);
         const double scale = t == NULL ? 1.0 : t->weight * (t->norm ? o->scale[t->op] : 1.0);
-        for (size_t k = 0; k < o->outputs; k++) o->part_coefficient[k] = o->rows ? 0.0 : scale * coefficient[k];
+        for (size_t k = 0; k < o->outputs; k++) o->part_coefficient[k] = scale * coefficient[k];
         status = o->kernel->leaf[i].class->online->keep(o->part[i], o->part_coefficient, err);
     }
     if (status == ESP_OK) o->kept++;

@@ -50,17 +50,15 @@ struct espi_online_class {
 typedef struct espi_online espi_online;
 
 /* `kernel` and `examples` must outlive the result. The examples have all columns the kernel needs (at least one row was
- * begun). `rows`: only espi_online_row will be asked for, not scores. ESP_ERR_PARAM if a kernel cannot grow. */
+ * begun). ESP_ERR_PARAM if a kernel cannot grow. */
 esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples, espi_form form, size_t outputs,
-                           bool rows, const esp_run *run, espi_online **out, esp_error *err);
+                           const esp_run *run, espi_online **out, esp_error *err);
 void espi_online_free(espi_online *online);
 /* Makes row number espi_online_count of the examples the one at hand. */
 esp_status espi_online_look(espi_online *online, esp_error *err);
 /* score[k] of the example at hand, and the sum of the absolute values of all terms of all scores. A score that is too large for
  * a number is ESP_ERR_RANGE. */
 esp_status espi_online_score(espi_online *online, double *score, double *magnitude, esp_error *err);
-/* out[e] = K(x, e) for the examples kept. */
-esp_status espi_online_row(espi_online *online, double *out, esp_error *err);
 /* The example at hand is kept. After a failure the sum can only be freed. */
 esp_status espi_online_keep(espi_online *online, const double *coefficient, esp_error *err);
 size_t espi_online_count(const espi_online *online); /* examples kept */

@@ -172,7 +172,7 @@ esp_status espi_perceptron_build(espi_perceptron *p, const esp_run *run, esp_err
     if (p->updates == 0) return ESP_OK;
     espi_online *sum = NULL;
     esp_status status =
-        espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, false, &p->run, &sum, err);
+        espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &sum, err);
     for (size_t e = 0; status == ESP_OK && e < p->updates; e++) {
         status = espi_online_look(sum, err);
         if (status == ESP_OK) status = espi_online_keep(sum, p->coefficient + e * p->outputs, err);
@@ -291,7 +291,7 @@ static esp_status look(espi_perceptron *p, esp_error *err)
 {
     esp_status status = ESP_OK;
     if (p->sum == NULL)
-        status = espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, false, &p->run,
+        status = espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run,
                                  &p->sum, err);
     if (status == ESP_OK) status = espi_online_look(p->sum, err);
     double magnitude = 0.0;
