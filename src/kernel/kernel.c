@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,     &espi_kernel_sst,  &espi_kernel_sasst,
+const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,
+                                                 &espi_kernel_seq,  &espi_kernel_fseq, &espi_kernel_fsst,
                                                  &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf,
                                                  NULL};
 
