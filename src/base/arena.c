@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 
+#include <stdint.h>
+
 struct espi_arena_chunk {
     struct espi_arena_chunk *older;
     _Alignas(16) char bytes[];
@@ -26,6 +28,13 @@ void *espi_arena_take(espi_arena *arena, size_t size, size_t align)
     }
     arena->used = start + size;
     return arena->chunk->bytes + start;
+}
+
+void espi_arena_give_back(espi_arena *arena, const void *block)
+{
+    const uintptr_t at = (uintptr_t)block, start = (uintptr_t)arena->chunk->bytes;
+    /* A block of an older chunk: the newest holds only what came later. The end of the older one is lost. */
+    arena->used = at >= start && at - start < arena->size ? at - start : 0;
 }
 
 void espi_arena_free(espi_arena *arena)

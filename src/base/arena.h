@@ -12,6 +12,8 @@ typedef struct espi_arena {
 
 /* A block of `size` bytes, aligned to `align` (a power of two up to 16), or NULL. A zeroed espi_arena is empty. */
 void *espi_arena_take(espi_arena *arena, size_t size, size_t align);
+/* Gives back a block and all that were taken after it. */
+void espi_arena_give_back(espi_arena *arena, const void *block);
 void espi_arena_free(espi_arena *arena);
 
 #endif

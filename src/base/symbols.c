@@ -56,6 +56,7 @@ uint32_t espi_symbols_add(espi_symbols *table, const char *text, size_t size)
 
 void espi_symbols_truncate(espi_symbols *table, size_t count)
 {
+    if (table->count > count) espi_arena_give_back(&table->text, table->symbol[count].text);
     /* Last in, first out: no later symbol's probe can run over the slot that is freed. */
     while (table->count > count) {
         size_t at = table->symbol[--table->count].hash & table->mask;

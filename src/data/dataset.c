@@ -98,7 +98,10 @@ void espi_row_begin(esp_dataset *data)
 {
     data->row_target_number = false;
     data->kept_targets = data->target_texts.count;
-    for (size_t i = 0; i < data->columns; i++) data->column[i].kept_symbols = symbols_of(&data->column[i])->count;
+    for (size_t i = 0; i < data->columns; i++) {
+        data->column[i].kept_symbols = symbols_of(&data->column[i])->count;
+        data->column[i].kept_trees = espi_forest_marked(&data->column[i].trees);
+    }
 }
 
 esp_status espi_row_end(esp_dataset *data, esp_error *err)
@@ -127,7 +130,10 @@ void espi_row_drop(esp_dataset *data)
         espi_column *c = &data->column[i];
         c->rows = data->rows;
         espi_symbols_truncate(symbols_of(c), c->kept_symbols);
-        if (c->type == ESP_COLUMN_TREE) c->trees.roots = data->rows;
+        if (c->type == ESP_COLUMN_TREE) {
+            c->trees.roots = data->rows;
+            espi_forest_truncate(&c->trees, c->kept_trees);
+        }
         if (c->sequences.row != NULL) {
             c->sequences.tokens = c->sequences.row[data->rows];
             c->sequences.factors = c->sequences.token != NULL ? c->sequences.token[c->sequences.tokens] : 0;
@@ -136,6 +142,13 @@ void espi_row_drop(esp_dataset *data)
     }
     data->target_rows = data->target_name != NULL ? data->rows : 0;
     espi_symbols_truncate(&data->target_texts, data->kept_targets);
+}
+
+void espi_row_undo(esp_dataset *data)
+{
+    data->rows--;
+    data->target_numbers -= data->row_target_number;
+    espi_row_drop(data);
 }
 
 /* ---------------------------------------------------------------- values */

@@ -36,7 +36,8 @@ typedef struct espi_column {
     espi_forest trees;
     espi_sequences sequences;
     espi_vectors vectors;
-    size_t kept_symbols; /* words or features of the complete rows; what a dropped row brought is forgotten */
+    size_t kept_symbols; /* words or features before the row at hand; what a dropped row brought is forgotten */
+    espi_forest_mark kept_trees;
 } espi_column;
 
 struct esp_dataset {
@@ -88,11 +89,28 @@ esp_status espi_set_target(esp_dataset *data, const char *name, const char *text
 esp_status espi_dataset_select(const esp_dataset *data, const bool *column, const bool *row, esp_dataset **out,
                                esp_error *err);
 
+/* Copies rows of one dataset, one at a time, to the end of another that has the wanted ones of its columns. Rows of either may
+ * go away again in between. */
+typedef struct espi_copier espi_copier;
+/* `column` says per column of `from` whether it is wanted. Both datasets must outlive the copier. */
+esp_status espi_copier_new(const esp_dataset *from, const bool *column, esp_dataset *to, espi_copier **out,
+                           esp_error *err);
+esp_status espi_copier_row(espi_copier *copier, size_t row, esp_error *err);
+void espi_copier_free(espi_copier *copier);
+
 /* Memory held by a column. */
 size_t espi_column_bytes(const espi_column *column);
 
 void espi_row_begin(esp_dataset *data);
 esp_status espi_row_end(esp_dataset *data, esp_error *err);
 void espi_row_drop(esp_dataset *data);
+/* Takes the last row, which was the last begun, out again with all that it brought; it is not the first. */
+void espi_row_undo(esp_dataset *data);
+
+/* Reads a data file row by row, holding the first row and the present one: `task` is called with each, row number 0 and
+ * then always 1. A dataset without a target is refused by the task. *bad: rows left out by skip_bad. */
+typedef esp_status (*espi_row_task)(void *context, const esp_dataset *data, size_t row, esp_error *err);
+esp_status espi_dataset_stream(const char *path, const esp_read_options *options, const esp_run *run,
+                               espi_row_task task, void *context, uint64_t *bad, esp_error *err);
 
 #endif

@@ -139,6 +139,43 @@ bool espi_forest_add_root(espi_forest *f, espi_ref root)
     return true;
 }
 
+espi_forest_mark espi_forest_marked(const espi_forest *f)
+{
+    return (espi_forest_mark){.symbols = f->symbols.count, .vertices = f->vertices, .productions = f->productions};
+}
+
+/* Frees the slot that holds `number`, and moves up what was pushed behind it. */
+static void free_slot(uint64_t *slot, size_t mask, uint32_t hash, size_t number)
+{
+    size_t hole = hash & mask;
+    while ((uint32_t)slot[hole] != number || slot[hole] == FREE) hole = (hole + 1) & mask;
+    for (size_t at = (hole + 1) & mask; slot[at] != FREE; at = (at + 1) & mask) {
+        const size_t home = (slot[at] >> 32) & mask;
+        if (((at - home) & mask) < ((at - hole) & mask)) continue;
+        slot[hole] = slot[at];
+        hole = at;
+    }
+    slot[hole] = FREE;
+}
+
+void espi_forest_truncate(espi_forest *f, espi_forest_mark mark)
+{
+    while (f->vertices > mark.vertices) {
+        const espi_vertex *v = &f->vertex[--f->vertices];
+        espi_production *p = &f->production[v->production];
+        free_slot(f->vertex_slot, f->vertex_mask, mix(p->label, f->child + v->children, p->arity), f->vertices);
+        f->children = v->children;
+        p->count--;
+    }
+    while (f->productions > mark.productions) {
+        const espi_production *p = &f->production[--f->productions];
+        free_slot(f->production_slot, f->production_mask, mix(p->label, f->child_label + p->children, p->arity),
+                  f->productions);
+        f->child_labels = p->children;
+    }
+    espi_symbols_truncate(&f->symbols, mark.symbols);
+}
+
 uint32_t *espi_forest_map_productions(const espi_forest *from, const espi_forest *to)
 {
     uint32_t *symbol = espi_symbols_map(&from->symbols, &to->symbols);

@@ -57,6 +57,13 @@ uint32_t espi_forest_find_production(const espi_forest *forest, uint32_t label, 
 /* For each production of `from`, the equal one of `to` or ESPI_NO_NODE; NULL if memory is out. */
 uint32_t *espi_forest_map_productions(const espi_forest *from, const espi_forest *to);
 
+/* How much a forest holds, and back to that: what came later is forgotten, roots left alone, and its numbers are given anew. */
+typedef struct espi_forest_mark {
+    size_t symbols, vertices, productions;
+} espi_forest_mark;
+espi_forest_mark espi_forest_marked(const espi_forest *forest);
+void espi_forest_truncate(espi_forest *forest, espi_forest_mark mark);
+
 size_t espi_forest_bytes(const espi_forest *forest);
 void espi_forest_free(espi_forest *forest);
 

@@ -335,6 +335,14 @@ static esp_status check_memory(const espi_reader *r, esp_error *err)
                      r->stream.name, r->stream.line, espi_size_text((double)limit, allowed));
 }
 
+/* A row of a stream: handed on and, unless it is the first, forgotten. */
+static esp_status pass_on(espi_reader *r, esp_error *err)
+{
+    const esp_status status = r->task(r->context, r->data, r->data->rows - 1, err);
+    if (r->data->rows > 1) espi_row_undo(r->data);
+    return status;
+}
+
 static esp_status read_rows(espi_reader *r, const espi_reader_class *class, esp_error *err)
 {
     bool end = false;
@@ -348,6 +356,7 @@ static esp_status read_rows(espi_reader *r, const espi_reader_class *class, esp_
         if (!inside && !end)
             status = espi_reader_place_at(r, r->row_line, r->row_column, espi_row_end(r->data, err), err);
         if (status == ESP_OK) status = check_memory(r, err);
+        if (status == ESP_OK && !end && r->task != NULL && (status = pass_on(r, err)) != ESP_OK) return status;
         if (status == ESP_OK && !end) continue;
         espi_row_drop(r->data);
         if (status == ESP_ERR_PARSE && r->options.skip_bad && r->stream.status == ESP_OK)
@@ -437,6 +446,20 @@ esp_status esp_dataset_read(const char *path, const esp_read_options *options, c
     esp_status status = begin(&r, options, &error);
     if (status == ESP_OK) status = espi_stream_open(&r.stream, path, run, &error);
     return finish(&r, status, out, &error, err);
+}
+
+esp_status espi_dataset_stream(const char *path, const esp_read_options *options, const esp_run *run,
+                               espi_row_task task, void *context, uint64_t *bad, esp_error *err)
+{
+    espi_reader r = {.task = task, .context = context};
+    esp_error error = {0};
+    esp_dataset *data = NULL;
+    esp_status status = begin(&r, options, &error);
+    if (status == ESP_OK) status = espi_stream_open(&r.stream, path, run, &error);
+    status = finish(&r, status, &data, &error, err);
+    *bad = data != NULL ? data->bad_rows : 0;
+    esp_dataset_free(data);
+    return status;
 }
 
 esp_status esp_dataset_parse(const void *bytes, size_t size, const char *name, const esp_read_options *options,

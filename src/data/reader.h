@@ -19,6 +19,8 @@ typedef struct espi_reader {
     size_t scratch_size, scratch_capacity;
     size_t row_line, row_column; /* where the row at hand starts */
     void *state;                 /* what one format needs between rows */
+    espi_row_task task;          /* of a stream; NULL: rows are kept */
+    void *context;
 } espi_reader;
 
 typedef enum espi_target_kind {

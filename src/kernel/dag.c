@@ -16,6 +16,17 @@ void espi_dag_free(espi_dag *dag)
     *dag = (espi_dag){0};
 }
 
+size_t espi_dag_bytes(const espi_dag *dag)
+{
+    size_t bytes = dag->groups * sizeof *dag->group + dag->vertices * sizeof *dag->rank;
+    for (size_t g = 0; g < dag->groups; g++) {
+        const espi_group *group = &dag->group[g];
+        bytes += (2 * (size_t)group->inner + 1) * group->capacity * sizeof *group->child +
+                 group->at_capacity * sizeof *group->at + (group->dense != NULL ? dag->trees : 0);
+    }
+    return bytes;
+}
+
 /* Room for a group and a vertex of the forest with these numbers. */
 static bool grow_dag(espi_dag *dag, uint32_t group, uint32_t vertex)
 {
@@ -65,6 +76,7 @@ static bool add_vertex(espi_dag *dag, const espi_plan *plan, const espi_plan_nod
 
 static bool add_occurrence(espi_dag *dag, espi_group *group, uint32_t item)
 {
+    if (dag->scores_only) return true;
     if (!espi_reserve(&group->at, &group->at_capacity, group->occurrences + 1, sizeof *group->at)) return false;
     group->at[group->occurrences++] = (espi_occurrence){.tree = (uint32_t)dag->trees, .item = item};
     return true;
@@ -83,7 +95,7 @@ bool espi_dag_insert(espi_dag *dag, const espi_plan *plan)
         const espi_plan_node *node = &plan->node[i];
         if (!grow_dag(dag, node->group, node->vertex)) return false;
         if (dag->rank[node->vertex] == ESPI_NO_NODE && !add_vertex(dag, plan, node)) return false;
-        for (double n = 0.0; n < node->count; n++)
+        for (double n = 0.0; n < node->count && !dag->scores_only; n++)
             if (!add_occurrence(dag, &dag->group[node->group], dag->rank[node->vertex])) return false;
     }
     dag->trees++;

@@ -37,6 +37,7 @@ typedef struct espi_dag { /* of zeros: empty */
     uint32_t *rank; /* of each vertex of the forest in its group; ESPI_NO_NODE: not in the DAG */
     size_t vertices; /* of the forest */
     size_t trees;
+    bool scores_only; /* occurrences are not kept; no rows */
 } espi_dag;
 
 /* lambda and alpha per group. */
@@ -49,6 +50,7 @@ bool espi_dag_insert(espi_dag *dag, const espi_plan *plan);
 /* Lays out frequent pre-terminals for whole rows; for a DAG that will not grow. False: memory is out. */
 bool espi_dag_settle(espi_dag *dag);
 void espi_dag_free(espi_dag *dag);
+size_t espi_dag_bytes(const espi_dag *dag);
 
 /* What matching trees against a DAG needs; one per thread. The DAG may grow between two calls. */
 typedef struct espi_matcher espi_matcher;
@@ -60,7 +62,7 @@ void espi_matcher_free(espi_matcher *matcher);
 /* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. */
 esp_status espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out,
                           esp_error *err);
-/* score[k] = sum_u f_k(u) w(u), f[group][k * vertices of the group + rank]. */
+/* score[k] = sum_u f_k(u) w(u), f[group][k * capacity of the group + rank]; in a group of pre-terminals f[group][k]. */
 esp_status espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs,
                             double *score, esp_error *err);
 

@@ -18,6 +18,13 @@ void espi_flat_free(espi_flat *t)
     *t = (espi_flat){0};
 }
 
+size_t espi_flat_bytes(const espi_flat *t)
+{
+    return t->capacity[0] * sizeof *t->production + t->capacity[1] * sizeof *t->first +
+           t->capacity[2] * sizeof *t->child + t->capacity[3] * sizeof *t->sorted +
+           t->capacity[4] * sizeof *t->place + t->capacity[5] * sizeof *t->run;
+}
+
 static bool reserve_nodes(espi_flat *t, size_t nodes)
 {
     return espi_reserve(&t->production, &t->capacity[0], nodes, sizeof *t->production) &&

@@ -21,6 +21,7 @@ typedef struct espi_flat {
  * flat may be filled again and again. False if memory is out. */
 bool espi_flat_fill(espi_flat *flat, const espi_forest *forest, espi_ref root, const uint32_t *map);
 void espi_flat_free(espi_flat *flat);
+size_t espi_flat_bytes(const espi_flat *flat); /* of its arrays */
 
 /* Scratch for espi_ftk and espi_qtk; zeroed is empty. */
 typedef struct espi_pair_scratch {

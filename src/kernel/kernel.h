@@ -33,6 +33,11 @@ typedef struct espi_symbol_value { /* name.LABEL=value */
 } espi_symbol_value;
 
 typedef struct espi_kernel_class espi_kernel_class;
+typedef struct espi_online_class espi_online_class; /* online.h */
+
+/* How a sum of kernels that grows is evaluated: shared structures (the annotated DAG, inverted lists); tree by tree with
+ * FTK; or pair by pair, from the definition. All give the same values. */
+typedef enum espi_form { ESPI_FORM_DAG, ESPI_FORM_FOREST, ESPI_FORM_PLAIN } espi_form;
 
 typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to data */
     const espi_kernel_class *class;
@@ -85,6 +90,8 @@ struct espi_kernel_class {
     /* Place of the gradient: for all parameters at once, sum_ij W_ij dK_ij/dtheta (SPEC 2.4). NULL: not
      * differentiable. */
     esp_status (*gradient)(const espi_part *part, const double *weight, double *gradient, esp_error *err);
+
+    const espi_online_class *online; /* the kernel in sums that grow; NULL: it cannot be learned example by example */
 };
 
 extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_seq,

@@ -187,7 +187,7 @@ static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
     const reach *c = &m->reach[g];
     if (s->f != NULL) {
         for (size_t k = 0; k < s->outputs; k++)
-            s->score[k] += group->inner == 0 ? s->f[g][k] * w[0] : dot(s->f[g] + k * c->vertices, w, c->vertices);
+            s->score[k] += group->inner == 0 ? s->f[g][k] * w[0] : dot(s->f[g] + k * group->capacity, w, c->vertices);
         return;
     }
     if (group->dense != NULL) {

@@ -45,18 +45,13 @@ static double small_value(const espi_plan *plan, const espi_decay *decay, double
     return sum;
 }
 
-typedef struct self_worker {
-    double *delta;   /* small trees: a table of pairs */
-    uint32_t *local; /* large ones: group -> its number within the tree; ESPI_NO_NODE: none yet */
-} self_worker;
-
 typedef struct self_job {
     const espi_plans *plans;
     const espi_decay *decay;
     size_t groups;
     double *value;
     const esp_run *run;
-    self_worker *worker; /* per thread */
+    espi_self_scratch *worker; /* per thread */
 } self_job;
 
 /* A large tree in numbers of its own, so that its cost does not depend on the other trees. */
@@ -135,27 +130,44 @@ static esp_status large_value(const espi_plan *plan, const espi_decay *decay, ui
     return status;
 }
 
-static bool start_self_worker(const self_job *j, self_worker *w)
+void espi_self_scratch_free(espi_self_scratch *scratch)
 {
-    if (w->local != NULL) return true;
-    if (w->delta == NULL) w->delta = espi_alloc(SMALL * SMALL, sizeof *w->delta);
-    if (w->delta == NULL) return false;
-    w->local = espi_alloc(j->groups, sizeof *w->local);
-    if (w->local != NULL) memset(w->local, 0xFF, j->groups * sizeof *w->local);
-    return w->local != NULL;
+    espi_free(scratch->delta);
+    espi_free(scratch->local);
+    *scratch = (espi_self_scratch){0};
+}
+
+static bool fit_scratch(espi_self_scratch *s, size_t groups, bool small)
+{
+    if (small) {
+        if (s->delta == NULL) s->delta = espi_alloc(SMALL * SMALL, sizeof *s->delta);
+        return s->delta != NULL;
+    }
+    const size_t had = s->groups;
+    if (!espi_reserve(&s->local, &s->groups, groups, sizeof *s->local)) return false;
+    if (s->groups > had) memset(s->local + had, 0xFF, (s->groups - had) * sizeof *s->local);
+    return true;
+}
+
+esp_status espi_self_value(const espi_plan *plan, const espi_decay *decay, size_t groups, espi_self_scratch *scratch,
+                           const esp_run *run, double *value, esp_error *err)
+{
+    const bool small = plan->nodes <= SMALL;
+    if (!fit_scratch(scratch, groups, small)) return espi_no_memory(err);
+    if (!small) return large_value(plan, decay, scratch->local, run, value, err);
+    *value = small_value(plan, decay, scratch->delta);
+    return ESP_OK;
 }
 
 static esp_status self_chunk(void *context, size_t item, int number, esp_error *err)
 {
     const self_job *j = context;
-    self_worker *w = &j->worker[number];
-    esp_status status = start_self_worker(j, w) ? ESP_OK : espi_no_memory(err);
+    esp_status status = ESP_OK;
     for (size_t k = 0; status == ESP_OK && k < j->plans->chunk[item].trees; k++) {
         const size_t i = item * ESPI_PLAN_CHUNK + k;
         const espi_plan plan = espi_plan_of(j->plans, i);
         const esp_run *run = number == 0 ? j->run : NULL;
-        if (plan.nodes <= SMALL) j->value[i] = small_value(&plan, j->decay, w->delta);
-        else status = large_value(&plan, j->decay, w->local, run, &j->value[i], err);
+        status = espi_self_value(&plan, j->decay, j->groups, &j->worker[number], run, &j->value[i], err);
     }
     return status;
 }
@@ -168,10 +180,7 @@ esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, si
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", plans->chunks, self_chunk, &j, err);
-    for (int i = 0; i < workers; i++) {
-        espi_free(j.worker[i].delta);
-        espi_free(j.worker[i].local);
-    }
+    for (int i = 0; i < workers; i++) espi_self_scratch_free(&j.worker[i]);
     espi_free(j.worker);
     return status;
 }

@@ -10,6 +10,16 @@
 esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
                             double *value, esp_error *err);
 
+/* The same for single trees; a zeroed scratch is empty. `groups`: more than those of the plan. */
+typedef struct espi_self_scratch {
+    double *delta;   /* small trees: a table of pairs */
+    uint32_t *local; /* large ones: group -> its number within the tree; ESPI_NO_NODE: none yet */
+    size_t groups;
+} espi_self_scratch;
+esp_status espi_self_value(const espi_plan *plan, const espi_decay *decay, size_t groups, espi_self_scratch *scratch,
+                           const esp_run *run, double *value, esp_error *err);
+void espi_self_scratch_free(espi_self_scratch *scratch);
+
 /* False if memory is out. */
 bool espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, espi_wide *value);
 

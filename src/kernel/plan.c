@@ -18,6 +18,21 @@ typedef struct builder { /* one per thread */
     espi_walk walk;
 } builder;
 
+static void free_chunk(espi_plan_chunk *chunk)
+{
+    espi_free(chunk->node);
+    espi_free(chunk->child);
+    espi_free(chunk->word);
+}
+
+static void free_builder(builder *b)
+{
+    espi_walk_free(&b->walk);
+    espi_free(b->index);
+    espi_free(b->last);
+    espi_free(b->stamp);
+}
+
 static bool add_word(builder *b, espi_ref vertex, uint32_t group)
 {
     espi_plan_chunk *p = b->chunk;
@@ -61,8 +76,9 @@ static void count(builder *b, espi_ref root)
     const espi_plan_chunk *p = b->chunk;
     const espi_forest *f = b->forest;
     const struct espi_plan_start start = p->start[p->trees];
-    espi_plan_node *node = p->node + start.node;
-    espi_plan_word *word = p->word + start.word;
+    /* An array without entries may be NULL, to which nothing can be added. */
+    espi_plan_node *node = b->at.node > 0 ? p->node + start.node : NULL;
+    espi_plan_word *word = b->at.word > 0 ? p->word + start.word : NULL;
     if (!espi_is_leaf(root) && (b->index[root] & ESPI_WORD) != 0) word[0].count = 1.0;
     else if (!espi_is_leaf(root)) node[b->at.node - start.node - 1].count = 1.0;
     for (size_t i = b->at.node - start.node; i-- > 0;) {
@@ -146,12 +162,7 @@ esp_status espi_plans_make(espi_plans *plans, const espi_forest *forest, const u
     const bool ready = plans->chunk != NULL && j.builder != NULL;
     const esp_status status =
         ready ? espi_parallel(run, "preparing the trees", chunks, make_chunk, &j, err) : espi_no_memory(err);
-    for (int i = 0; j.builder != NULL && i < workers; i++) {
-        espi_walk_free(&j.builder[i].walk);
-        espi_free(j.builder[i].index);
-        espi_free(j.builder[i].last);
-        espi_free(j.builder[i].stamp);
-    }
+    for (int i = 0; j.builder != NULL && i < workers; i++) free_builder(&j.builder[i]);
     espi_free(j.builder);
     if (status != ESP_OK) espi_plans_free(plans);
     return status;
@@ -159,11 +170,60 @@ esp_status espi_plans_make(espi_plans *plans, const espi_forest *forest, const u
 
 void espi_plans_free(espi_plans *plans)
 {
-    for (size_t i = 0; plans->chunk != NULL && i < plans->chunks; i++) {
-        espi_free(plans->chunk[i].node);
-        espi_free(plans->chunk[i].child);
-        espi_free(plans->chunk[i].word);
-    }
+    for (size_t i = 0; plans->chunk != NULL && i < plans->chunks; i++) free_chunk(&plans->chunk[i]);
     espi_free(plans->chunk);
     *plans = (espi_plans){0};
+}
+
+struct espi_planner {
+    builder builder;
+    espi_plan_chunk chunk;
+    size_t index_capacity, last_capacity, stamp_capacity; /* in use: all */
+};
+
+espi_planner *espi_planner_new(const espi_forest *forest)
+{
+    espi_planner *p = espi_alloc_zero(1, sizeof *p);
+    if (p != NULL) p->builder.forest = forest;
+    return p;
+}
+
+void espi_planner_free(espi_planner *p)
+{
+    if (p == NULL) return;
+    free_builder(&p->builder);
+    free_chunk(&p->chunk);
+    espi_free(p);
+}
+
+/* Room in the tables of the builder for all that the forest has now. */
+static bool fit_builder(espi_planner *p)
+{
+    builder *b = &p->builder;
+    const espi_forest *f = b->forest;
+    const size_t vertices = p->index_capacity, productions = p->stamp_capacity;
+    if (!espi_reserve(&b->index, &p->index_capacity, f->vertices, sizeof *b->index) ||
+        !espi_reserve(&b->last, &p->last_capacity, f->productions, sizeof *b->last) ||
+        !espi_reserve(&b->stamp, &p->stamp_capacity, f->productions, sizeof *b->stamp))
+        return false;
+    if (p->index_capacity > vertices)
+        memset(b->index + vertices, 0xFF, (p->index_capacity - vertices) * sizeof *b->index);
+    if (p->stamp_capacity > productions)
+        memset(b->stamp + productions, 0, (p->stamp_capacity - productions) * sizeof *b->stamp);
+    return true;
+}
+
+bool espi_planner_make(espi_planner *p, espi_ref root, espi_plan *out)
+{
+    builder *b = &p->builder;
+    b->chunk = &p->chunk;
+    b->at = (struct espi_plan_start){0};
+    p->chunk.trees = 0;
+    if (!fit_builder(p) || !add_tree(b, root)) return false;
+    *out = (espi_plan){.node = p->chunk.node,
+                       .nodes = b->at.node,
+                       .child = p->chunk.child,
+                       .word = p->chunk.word,
+                       .words = b->at.word};
+    return true;
 }

@@ -62,11 +62,19 @@ static inline espi_plan espi_plan_of(const espi_plans *plans, size_t tree)
 {
     const espi_plan_chunk *c = &plans->chunk[tree / ESPI_PLAN_CHUNK];
     const struct espi_plan_start *s = &c->start[tree % ESPI_PLAN_CHUNK], *e = s + 1;
-    return (espi_plan){.node = c->node + s->node,
+    /* An array without entries may be NULL, to which nothing can be added. */
+    return (espi_plan){.node = e->node > s->node ? c->node + s->node : NULL,
                        .nodes = e->node - s->node,
-                       .child = c->child + s->child,
-                       .word = c->word + s->word,
+                       .child = e->child > s->child ? c->child + s->child : NULL,
+                       .word = e->word > s->word ? c->word + s->word : NULL,
                        .words = e->word - s->word};
 }
+
+/* Plans of single trees of a forest that may grow and shrink in between; productions are the groups. */
+typedef struct espi_planner espi_planner;
+espi_planner *espi_planner_new(const espi_forest *forest); /* NULL: memory is out */
+void espi_planner_free(espi_planner *planner);
+/* The plan is valid until the next is made. False if memory is out. */
+bool espi_planner_make(espi_planner *planner, espi_ref root, espi_plan *out);
 
 #endif

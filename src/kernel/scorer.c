@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/bound.h"
+#include "kernel/terms.h"
 
 #include <math.h>
 
@@ -15,14 +16,6 @@ struct esp_scorer {
     const esp_dataset *examples;
     double *coefficient;
 };
-
-typedef struct term {
-    size_t op;
-    double weight;
-    size_t leaf;   /* the folded leaf */
-    void *folded;  /* NULL: by rows */
-    bool norm;     /* divide by the norm of x */
-} term;
 
 typedef struct worker {
     espi_workspace *workspace;
@@ -34,8 +27,9 @@ struct espi_folded {
     espi_bound *bound; /* the examples with themselves; lends its side of the columns to every call */
     size_t examples, outputs;
     const double *coefficient;
-    term *term;
-    size_t terms, capacity;
+    espi_term *term;
+    void **folded; /* per term; NULL: by rows */
+    size_t terms;
 };
 
 typedef struct job {
@@ -85,42 +79,11 @@ esp_status esp_scorer_add(esp_scorer *s, size_t example, double coefficient, esp
     return ESP_OK;
 }
 
-/* Takes the sum apart into weighted terms. */
-static esp_status find_terms(espi_folded *j, esp_error *err)
+static esp_status fold_term(const espi_folded *j, size_t number, esp_error *err)
 {
-    const esp_kernel *kernel = j->bound->kernel;
-    term *todo = NULL;
-    size_t waiting = 0, capacity = 0;
-    bool ok = espi_reserve(&todo, &capacity, 1, sizeof *todo);
-    if (ok) todo[waiting++] = (term){.op = kernel->ops - 1, .weight = 1.0};
-    while (ok && waiting > 0) {
-        const term t = todo[--waiting];
-        const espi_op *op = &kernel->op[t.op];
-        if (op->kind == ESPI_SUM) {
-            ok = espi_reserve(&todo, &capacity, waiting + 2, sizeof *todo);
-            if (!ok) break;
-            todo[waiting++] = (term){.op = op->right, .weight = t.weight};
-            todo[waiting++] = (term){.op = op->left, .weight = t.weight};
-        } else if (op->kind == ESPI_SCALE) {
-            todo[waiting++] = (term){.op = op->left, .weight = t.weight * op->number};
-        } else {
-            ok = espi_reserve(&j->term, &j->capacity, j->terms + 1, sizeof *j->term);
-            if (ok) j->term[j->terms++] = t;
-        }
-    }
-    espi_free(todo);
-    return ok ? ESP_OK : espi_no_memory(err);
-}
-
-static esp_status fold_term(const espi_folded *j, term *t, esp_error *err)
-{
-    const esp_kernel *kernel = j->bound->kernel;
-    const espi_op *op = &kernel->op[t->op];
-    t->norm = op->kind == ESPI_NORM;
-    const espi_op *leaf = t->norm ? &kernel->op[op->left] : op;
-    if (leaf->kind != ESPI_LEAF_OP) return ESP_OK;
-    t->leaf = leaf->left;
-    const espi_part *part = j->bound->part[t->leaf];
+    const espi_term *t = &j->term[number];
+    if (!t->leaf) return ESP_OK;
+    const espi_part *part = j->bound->part[t->number];
     if (part->class->fold == NULL) return ESP_OK;
     const size_t n = j->examples, outputs = j->outputs;
     double *coefficient = espi_alloc(n, outputs * sizeof *coefficient);
@@ -131,13 +94,13 @@ static esp_status fold_term(const espi_folded *j, term *t, esp_error *err)
         coefficient[i] = j->coefficient[i] * t->weight * norm;
         plain = plain && isfinite(coefficient[i]);
     }
-    const esp_status status = plain ? part->class->fold(part, coefficient, outputs, &t->folded, err) : ESP_OK;
+    const esp_status status = plain ? part->class->fold(part, coefficient, outputs, &j->folded[number], err) : ESP_OK;
     espi_free(coefficient);
     return status;
 }
 
 /* The values of a term by its row: also the way out where folded numbers overflow. */
-static esp_status score_by_row(const job *j, const term *t, size_t i, worker *w, esp_error *err)
+static esp_status score_by_row(const job *j, const espi_term *t, size_t i, worker *w, esp_error *err)
 {
     if (w->row == NULL) w->row = espi_alloc(j->folded->examples, sizeof *w->row);
     if (w->row == NULL) return espi_no_memory(err);
@@ -156,11 +119,13 @@ static bool all_finite(const double *value, size_t count)
     return finite;
 }
 
-static esp_status score_term(const job *j, const term *t, size_t i, worker *w, esp_error *err)
+static esp_status score_term(const job *j, size_t number, size_t i, worker *w, esp_error *err)
 {
-    if (t->folded == NULL) return score_by_row(j, t, i, w, err);
-    const espi_part *part = j->bound->part[t->leaf];
-    const esp_status status = part->class->score(part, t->folded, w->workspace->part[t->leaf], i, w->score, err);
+    const espi_term *t = &j->folded->term[number];
+    const void *folded = j->folded->folded[number];
+    if (folded == NULL) return score_by_row(j, t, i, w, err);
+    const espi_part *part = j->bound->part[t->number];
+    const esp_status status = part->class->score(part, folded, w->workspace->part[t->number], i, w->score, err);
     if (status != ESP_OK) return status;
     for (size_t k = 0; t->norm && k < j->folded->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
     return all_finite(w->score, j->folded->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
@@ -181,7 +146,7 @@ static esp_status score_example(void *context, size_t i, int number, esp_error *
     esp_status status = start_worker(j, w, number == 0 ? j->run : NULL, err);
     for (size_t k = 0; k < j->folded->outputs; k++) out[k] = 0.0;
     for (size_t t = 0; status == ESP_OK && t < j->folded->terms; t++) {
-        status = score_term(j, &j->folded->term[t], i, w, err);
+        status = score_term(j, t, i, w, err);
         for (size_t k = 0; status == ESP_OK && k < j->folded->outputs; k++) out[k] += w->score[k];
     }
     if (status == ESP_OK && !all_finite(out, j->folded->outputs))
@@ -199,8 +164,10 @@ esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples
     f->outputs = outputs;
     f->coefficient = coefficient;
     esp_status status = espi_bind(kernel, examples, examples, run, &f->bound, err);
-    if (status == ESP_OK) status = find_terms(f, err);
-    for (size_t k = 0; status == ESP_OK && k < f->terms; k++) status = fold_term(f, &f->term[k], err);
+    f->term = espi_kernel_terms(kernel, &f->terms);
+    if (f->term != NULL) f->folded = espi_alloc_zero(f->terms, sizeof *f->folded);
+    if (status == ESP_OK && f->folded == NULL) status = espi_no_memory(err);
+    for (size_t k = 0; status == ESP_OK && k < f->terms; k++) status = fold_term(f, k, err);
     if (status == ESP_OK) *out = f;
     else espi_folded_free(f);
     return status;
@@ -209,9 +176,10 @@ esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples
 void espi_folded_free(espi_folded *f)
 {
     if (f == NULL) return;
-    for (size_t k = 0; k < f->terms; k++)
-        if (f->term[k].folded != NULL) f->bound->part[f->term[k].leaf]->class->folded_free(f->term[k].folded);
+    for (size_t k = 0; f->folded != NULL && k < f->terms; k++)
+        if (f->folded[k] != NULL) f->bound->part[f->term[k].number]->class->folded_free(f->folded[k]);
     espi_free(f->term);
+    espi_free(f->folded);
     espi_bound_free(f->bound);
     espi_free(f);
 }

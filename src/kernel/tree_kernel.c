@@ -9,18 +9,16 @@
 #include "base/status.h"
 #include "kernel/bag.h"
 #include "kernel/flat.h"
-#include "kernel/kernel.h"
 #include "kernel/pair.h"
+#include "kernel/tree_kernel.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef enum algorithm { DAG, FTK, QTK } algorithm;
-
 typedef struct tree_part {
     espi_part part;
     const struct tree_part *base; /* whose side of the columns is used: this part's own, or that of another */
-    algorithm algorithm;
+    espi_tree_algorithm algorithm;
     const espi_forest *rows, *cols; /* may be the same */
     size_t productions;             /* shared numbers: those of cols, then those that only rows has */
     uint32_t *shared;               /* productions of rows -> shared numbers; NULL: rows is cols */
@@ -96,29 +94,27 @@ static bool share_productions(tree_part *t)
     return true;
 }
 
+void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda, double *alpha)
+{
+    const espi_symbol *label = &forest->symbols.symbol[forest->production[production].label];
+    *lambda = espi_leaf_value(leaf, "lambda");
+    *alpha = leaf->class == &espi_kernel_st ? 0.0 : espi_leaf_value(leaf, "alpha");
+    for (size_t i = 0; i < leaf->symbols; i++) {
+        const espi_symbol_value *s = &leaf->symbol[i];
+        if (strlen(s->label) != label->size || memcmp(s->label, label->text, label->size) != 0) continue;
+        *(strcmp(leaf->class->parameters[s->parameter].info.name, "lambda") == 0 ? lambda : alpha) = s->value;
+    }
+}
+
 static bool set_decay(tree_part *t, const espi_leaf *leaf)
 {
-    const espi_parameter *parameters = leaf->class->parameters;
-    const double lambda = espi_leaf_value(leaf, "lambda");
-    const double alpha = leaf->class == &espi_kernel_st ? 0.0 : espi_leaf_value(leaf, "alpha");
     t->lambda = espi_alloc(t->productions, sizeof *t->lambda);
     t->alpha = espi_alloc(t->productions, sizeof *t->alpha);
     if (t->lambda == NULL || t->alpha == NULL) return false;
     t->decay = (espi_decay){.lambda = t->lambda, .alpha = t->alpha};
-    for (size_t p = 0; p < t->productions; p++) {
-        t->lambda[p] = lambda;
-        t->alpha[p] = alpha;
-    }
-    for (size_t i = 0; i < leaf->symbols; i++) {
-        const espi_symbol_value *s = &leaf->symbol[i];
-        double *value = strcmp(parameters[s->parameter].info.name, "lambda") == 0 ? t->lambda : t->alpha;
-        const uint32_t in_cols = espi_symbols_find(&t->cols->symbols, s->label, strlen(s->label));
-        const uint32_t in_rows = espi_symbols_find(&t->rows->symbols, s->label, strlen(s->label));
-        for (size_t p = 0; p < t->cols->productions; p++)
-            if (t->cols->production[p].label == in_cols) value[p] = s->value;
-        for (size_t p = 0; t->shared != NULL && p < t->rows->productions; p++)
-            if (t->rows->production[p].label == in_rows) value[t->shared[p]] = s->value;
-    }
+    for (size_t p = 0; p < t->cols->productions; p++) espi_tree_decay(leaf, t->cols, p, &t->lambda[p], &t->alpha[p]);
+    for (size_t p = 0; t->shared != NULL && p < t->rows->productions; p++)
+        espi_tree_decay(leaf, t->rows, p, &t->lambda[t->shared[p]], &t->alpha[t->shared[p]]);
     return true;
 }
 
@@ -143,8 +139,8 @@ static esp_status make_plans(tree_part *t, const esp_run *run, esp_error *err)
 
 static bool prepare(tree_part *t)
 {
-    if (t->algorithm == DAG && t->base != t) return true;
-    if (t->algorithm == DAG) {
+    if (t->algorithm == ESPI_DAG && t->base != t) return true;
+    if (t->algorithm == ESPI_DAG) {
         bool ok = true;
         for (size_t i = 0; ok && i < t->cols->roots; i++) {
             const espi_plan plan = espi_plan_of(&t->col_plans, i);
@@ -178,7 +174,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     t->rows = &rows->trees;
     t->cols = &cols->trees;
     t->bow = espi_leaf_value(leaf, "bow");
-    t->algorithm = (algorithm)espi_leaf_value(leaf, "algorithm");
+    t->algorithm = (espi_tree_algorithm)espi_leaf_value(leaf, "algorithm");
     esp_status status = share_productions(t) && set_decay(t, leaf) ? ESP_OK : espi_no_memory(err);
     if (status == ESP_OK) status = make_plans(t, run, err);
     if (status == ESP_OK && !(prepare(t) && prepare_words(t, rows, cols))) status = espi_no_memory(err);
@@ -200,7 +196,7 @@ static void *workspace_new(const espi_part *part, const esp_run *run)
 {
     const tree_part *t = view(part);
     workspace *w = espi_alloc_zero(1, sizeof *w);
-    if (w == NULL || t->algorithm != DAG) return w;
+    if (w == NULL || t->algorithm != ESPI_DAG) return w;
     w->matcher = espi_matcher_new(&t->base->dag, &t->decay, run);
     if (w->matcher != NULL) return w;
     workspace_free(w);
@@ -216,14 +212,14 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     workspace *w = pointer;
     bool ok = true;
     memset(out, 0, (to - from) * sizeof *out);
-    if (t->algorithm == DAG) {
+    if (t->algorithm == ESPI_DAG) {
         const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
         const esp_status status = espi_match_row(w->matcher, &plan, from, to, out, err);
         if (status != ESP_OK) return status;
     } else {
         const espi_flat *a = &flat_of(t, ESPI_ROWS)[i], *b = t->base->flat_cols;
         for (size_t j = from; ok && j < to; j++)
-            ok = (t->algorithm == FTK ? espi_ftk : espi_qtk)(a, &b[j], &t->decay, &w->scratch, &out[j - from]);
+            ok = (t->algorithm == ESPI_FTK ? espi_ftk : espi_qtk)(a, &b[j], &t->decay, &w->scratch, &out[j - from]);
     }
     if (ok && t->bow > 0.0) espi_lists_row(&t->base->word_lists, words_of(t, ESPI_ROWS), i, from, to, t->bow, out);
     return ok ? ESP_OK : espi_no_memory(err);
@@ -278,14 +274,15 @@ static bool fold_groups(const espi_dag *dag, const double *coefficient, folded *
 {
     for (size_t g = 0; g < dag->groups; g++) {
         const espi_group *group = &dag->group[g];
-        s->f[g] = espi_alloc_zero(group->vertices, s->outputs * sizeof **s->f);
+        const size_t size = group->inner == 0 ? group->vertices : group->capacity;
+        s->f[g] = espi_alloc_zero(size, s->outputs * sizeof **s->f);
         if (s->f[g] == NULL) return false;
         for (size_t i = 0; i < group->occurrences; i++) {
             const espi_occurrence at = group->at[i];
             const double times = group->inner == 0 ? at.item : 1.0;
             double *f = s->f[g] + (group->inner == 0 ? 0 : at.item);
             for (size_t k = 0; k < s->outputs; k++)
-                f[k * group->vertices] += times * coefficient[at.tree * s->outputs + k];
+                f[k * size] += times * coefficient[at.tree * s->outputs + k];
         }
     }
     return true;
@@ -295,7 +292,7 @@ static esp_status fold(const espi_part *part, const double *coefficient, size_t 
 {
     const tree_part *t = view(part);
     *out = NULL;
-    if (t->algorithm != DAG) return ESP_OK;
+    if (t->algorithm != ESPI_DAG) return ESP_OK;
     folded *s = espi_alloc_zero(1, sizeof *s);
     if (s == NULL) return espi_no_memory(err);
     s->groups = t->base->dag.groups;
@@ -351,7 +348,7 @@ static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
 #define TREE_KERNEL                                                                                                    \
     .takes = {[ESP_COLUMN_TREE] = true}, .bind = bind, .free = release, .workspace_new = workspace_new,                \
     .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair, .fold = fold,                    \
-    .folded_free = folded_free, .score = score
+    .folded_free = folded_free, .score = score, .online = &espi_tree_online
 
 const espi_kernel_class espi_kernel_st = {
     .name = "st",
