@@ -84,7 +84,7 @@ static void compare(char **argument)
     esp_dataset_free(t.data);
 }
 
-/* Patterns of the training data with the class as positive hang on the kernel's leaves. */
+/* Patterns of the training data with the class as positive: they belong to the kernel's leaves. */
 static void select_patterns(task *t, const char *positive, espi_selection **selection)
 {
     const size_t n = esp_dataset_count(t->data);
@@ -154,7 +154,6 @@ static void predict(char **argument)
     printf("%zu\t%zu\t%.1f\t%.4f\t%.0f\t%.1f\n", espi_selection_set(selection[0])->patterns, m, features / (double)m,
            seconds, (double)m / seconds, features / seconds / 1e6);
     espi_folded_free(folded);
-    for (size_t i = 0; i < t.kernel->leaves; i++) espi_selection_free(selection[i]);
     free(selection);
     free(coefficient);
     free(score);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/pattern.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,7 @@ void esp_kernel_free(esp_kernel *kernel)
         for (size_t k = 0; k < kernel->leaf[i].symbols; k++) espi_free(kernel->leaf[i].symbol[k].label);
         espi_free(kernel->leaf[i].symbol);
         espi_free(kernel->leaf[i].column);
+        espi_selection_free(kernel->leaf[i].selection);
     }
     espi_free(kernel->leaf);
     espi_free(kernel->op);

@@ -45,7 +45,8 @@ typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to dat
     double value[ESPI_MAX_PARAMETERS];
     espi_symbol_value *symbol;
     size_t symbols, symbol_capacity;
-    const struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); not owned */
+    struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); owned. Expressions have
+                                         none, and a copy of a kernel by its text has none again */
 } espi_leaf;
 
 typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;

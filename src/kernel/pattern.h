@@ -198,6 +198,8 @@ typedef struct espi_selection { /* what an fseq or fsst kernel sums over */
     espi_fragments fragments; /* of trees */
 } espi_selection;
 
+/* One without patterns; NULL if memory is out. */
+espi_selection *espi_selection_new(espi_selection_kind kind);
 void espi_selection_free(espi_selection *selection); /* with what it holds */
 /* What is wrong with a selection that was read from a file, as a clause such as "a pattern has no node"; NULL if all
  * that this header says of its arrays holds. False through *memory if memory is out. */

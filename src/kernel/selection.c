@@ -7,6 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+espi_selection *espi_selection_new(espi_selection_kind kind)
+{
+    espi_selection *s = espi_alloc_zero(1, sizeof *s);
+    if (s == NULL) return NULL;
+    s->kind = kind;
+    const bool trees = kind == ESPI_SELECTED_TREES;
+    if (espi_patterns_make(trees ? &s->fragments.set : &s->trie.set, NULL, 0, trees)) return s;
+    espi_free(s);
+    return NULL;
+}
+
 void espi_selection_free(espi_selection *s)
 {
     if (s == NULL) return;

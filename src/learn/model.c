@@ -25,10 +25,18 @@ static void free_history(espi_history *h)
     espi_free(h);
 }
 
+void espi_variants_free(esp_kernel **variant, size_t count)
+{
+    for (size_t i = 0; variant != NULL && i < count; i++) esp_kernel_free(variant[i]);
+    espi_free(variant);
+}
+
 void esp_model_free(esp_model *m)
 {
     if (m == NULL) return;
     espi_folded_free(m->folded);
+    espi_decisions_free(m->decision, m->outputs);
+    espi_variants_free(m->variant, m->outputs);
     pthread_mutex_destroy(&m->lock);
     for (size_t i = 0; m->class_name != NULL && i < m->classes; i++) espi_free(m->class_name[i]);
     espi_free(m->class_name);

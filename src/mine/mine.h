@@ -46,6 +46,8 @@ esp_status espi_mine_column(const espi_mine_options *options, const espi_column 
 
 /* Whether the leaf is of fseq or fsst, and the options that such a leaf stands for (metric chi2). */
 bool espi_leaf_selects(const espi_leaf *leaf);
+/* Whether one of its leaves does. */
+bool espi_kernel_selects(const esp_kernel *kernel);
 espi_mine_options espi_leaf_options(const espi_leaf *leaf);
 /* For each leaf of the kernel that selects, what mining found in its column; NULL for other leaves. `selection` has
  * room for kernel->leaves and is all NULL on failure; each is released with espi_selection_free. */

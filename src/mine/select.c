@@ -39,6 +39,13 @@ bool espi_leaf_selects(const espi_leaf *leaf)
     return leaf->class == &espi_kernel_fseq || leaf->class == &espi_kernel_fsst;
 }
 
+bool espi_kernel_selects(const esp_kernel *kernel)
+{
+    bool selects = false;
+    for (size_t i = 0; i < kernel->leaves; i++) selects = selects || espi_leaf_selects(&kernel->leaf[i]);
+    return selects;
+}
+
 esp_status espi_kernel_select(const esp_kernel *kernel, const esp_dataset *data, const uint8_t *positive,
                               const bool *used, const esp_run *run, espi_selection **selection, esp_error *err)
 {

@@ -182,8 +182,7 @@ static double *selected_gram(const char *expression, const esp_dataset *data, co
     double *gram = malloc(esp_dataset_count(rows) * esp_dataset_count(data) * sizeof *gram);
     assert_non_null(gram);
     assert_ok(esp_gram(kernel, rows, data, &run, gram, &err), expression, &err);
-    for (size_t i = 0; i < kernel->leaves; i++) espi_selection_free(selection[i]);
-    esp_kernel_free(kernel);
+    esp_kernel_free(kernel); /* with its selections */
     return gram;
 }
 
@@ -344,7 +343,6 @@ static void selections_take_part_in_expressions(void **state)
             if (fabs(sum - score[i]) > 1e-9 * (1.0 + fabs(sum))) fail_msg("%s: %g, %g", expression, sum, score[i]);
         }
         espi_folded_free(folded);
-        espi_selection_free(selection[0]);
         esp_kernel_free(kernel);
     }
     world_free(&w);
