@@ -54,6 +54,17 @@ static void number_children(espi_patterns *s)
     for (size_t v = 0; v < s->nodes; v++) s->first[v + 1] += s->first[v];
 }
 
+bool espi_patterns_finish(espi_patterns *s)
+{
+    s->first = espi_alloc(s->nodes + 1, sizeof *s->first);
+    s->pattern = espi_alloc(s->nodes, sizeof *s->pattern);
+    if (s->first == NULL || s->pattern == NULL) return false;
+    number_children(s);
+    for (size_t v = 0; v < s->nodes; v++) s->pattern[v] = ESPI_NO_NODE;
+    for (size_t i = 0; i < s->patterns; i++) s->pattern[s->node[i]] = (uint32_t)i;
+    return true;
+}
+
 /* Numbers the steps level by level: number[i] is the node of step i. A stable sort of the preorder by depth leaves the
  * children of a node side by side. at[d] is where level d goes on; latest[d] is the newest node of level d. */
 static void fill(espi_patterns *s, const espi_step *step, size_t steps, uint32_t *at, uint32_t *latest)

@@ -43,6 +43,9 @@ typedef struct espi_step {
 
 /* Makes the set; the steps are not kept. False if memory is out or there are more than 2^32 - 2 steps. */
 bool espi_patterns_make(espi_patterns *set, const espi_step *step, size_t steps, bool skips);
+/* Makes first[] and pattern[] of a set whose other arrays are read from a file: parents come before their children, and
+ * nodes of patterns are there. False if memory is out. */
+bool espi_patterns_finish(espi_patterns *set);
 void espi_patterns_free(espi_patterns *set);
 /* The child of a node by its step, or ESPI_NO_NODE. */
 uint32_t espi_patterns_child(const espi_patterns *set, uint32_t node, uint32_t skip, uint32_t label);
