@@ -232,8 +232,7 @@ static esp_status read_shape(espi_model_file *f, esp_model *m, uint64_t *columns
     *flags = espi_u64_at(s.at + 24);
     if (rows > f->size || outputs == 0 || outputs > f->size || rows > f->size / outputs || *columns > f->sections)
         return espi_section_wrong(f, s, "a number is too large");
-    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version == 2 ? ESPI_MODEL_VOTE : 0) |
-                           (f->version == 3 ? ESPI_MODEL_SELECTED : 0);
+    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version == 2 ? ESPI_MODEL_VOTE : 0);
     if ((*flags & ~known) != 0) return espi_section_wrong(f, s, "its flags are unknown");
     m->support->rows = (size_t)rows;
     m->outputs = (size_t)outputs;
@@ -294,7 +293,7 @@ static esp_status read_model(espi_model_file *f, esp_model *m)
         status = espi_section_doubles(f, "coef", (uint64_t)m->support->rows * m->outputs, &m->coefficient);
     if (status == ESP_OK) status = read_platt(f, m, (flags & ESPI_MODEL_PLATT) != 0);
     if (status == ESP_OK && f->version == 2) status = read_history(f, m);
-    if (status == ESP_OK && (flags & ESPI_MODEL_SELECTED) != 0) status = espi_selections_read(f, m);
+    if (status == ESP_OK && f->version == 3) status = espi_selections_read(f, m);
     for (uint64_t i = 0; status == ESP_OK && i < columns; i++) status = read_column(f, m->support);
     if (status == ESP_OK && (f->next != f->sections || f->end != f->size))
         status = espi_model_wrong(f, "it holds too much");

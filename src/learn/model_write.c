@@ -261,7 +261,7 @@ static void put_sections(sink *s, const esp_model *m)
     put_u64(s, m->support->columns);
     put_u64(s, m->outputs);
     put_u64(s, (m->one_vs_one ? ESPI_MODEL_ONE_VS_ONE : 0u) | (m->platt != NULL ? ESPI_MODEL_PLATT : 0u) |
-                   (m->vote ? ESPI_MODEL_VOTE : 0u) | (m->variant != NULL ? ESPI_MODEL_SELECTED : 0u));
+                   (m->vote ? ESPI_MODEL_VOTE : 0u));
     end(s);
     class_section(s, m);
     double_section(s, "bias", m->bias, m->outputs);
