@@ -41,9 +41,9 @@ typedef struct cli_option {
 typedef struct cli_settings {
     uint64_t threads, memory, seed;
     bool quiet, verbose, help;
-    esp_format from; /* these four where the command reads data */
+    esp_format from; /* these six where the command reads data */
     const char *target;
-    bool clean, skip_bad;
+    bool clean, skip_bad, lowercase, digits;
     char **operand;
     size_t operands;
 } cli_settings;
@@ -62,7 +62,8 @@ typedef struct cli_command {
     int (*run)(const cli_settings *settings); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_info, cli_convert, cli_sample, cli_srl;
+extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_info, cli_convert, cli_sample,
+    cli_srl;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
 extern const cli_command *const cli_commands[];

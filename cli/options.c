@@ -30,6 +30,10 @@ const cli_option cli_reading_options[] = {
      .help = "field that holds the target (default: y, or the label of formats that have one)"},
     {.name = "clean", .kind = CLI_FLAG, .offset = offsetof(cli_settings, clean),
      .help = "drop -NONE- traces and function tags from trees"},
+    {.name = "lowercase", .kind = CLI_FLAG, .offset = offsetof(cli_settings, lowercase),
+     .help = "lower-case the words of sequences"},
+    {.name = "digits", .kind = CLI_FLAG, .offset = offsetof(cli_settings, digits),
+     .help = "write every digit in the words of sequences as 0"},
     {.name = "skip-bad", .kind = CLI_FLAG, .offset = offsetof(cli_settings, skip_bad),
      .help = "skip examples that cannot be read, and say how many"},
     {.name = NULL}};

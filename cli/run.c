@@ -186,8 +186,12 @@ const char *cli_size_text(uint64_t bytes, bool up, char text[32])
 
 int cli_read(const cli_settings *settings, const char *path, esp_dataset **out)
 {
-    const esp_read_options options = {
-        .format = settings->from, .target = settings->target, .clean = settings->clean, .skip_bad = settings->skip_bad};
+    const esp_read_options options = {.format = settings->from,
+                                      .target = settings->target,
+                                      .clean = settings->clean,
+                                      .skip_bad = settings->skip_bad,
+                                      .lowercase = settings->lowercase,
+                                      .digits = settings->digits};
     esp_error error;
     const esp_run run = cli_run(settings);
     const double began = cli_seconds();

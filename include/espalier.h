@@ -79,6 +79,8 @@ typedef struct esp_read_options {
     const char *target; /* the field that holds the target; NULL: "y", or the label of formats that have one */
     bool clean;         /* drop -NONE- traces and function tags from trees */
     bool skip_bad;      /* skip examples that cannot be read instead of failing */
+    bool lowercase;     /* lower-case the factors of sequences */
+    bool digits;        /* write every digit in factors of sequences as 0 */
 } esp_read_options;
 
 /* Reads a data file, plain or compressed by gzip or zstd; "-" is standard input. Files are streamed. */
@@ -210,6 +212,40 @@ typedef enum esp_gram_format { ESP_GRAM_TEXT, ESP_GRAM_NPY, ESP_GRAM_LIBSVM } es
  * whose labels come from `labels` (may be NULL: all 0). A file appears complete or not at all. */
 ESP_API esp_status esp_gram_write(const double *gram, size_t row_count, size_t col_count, const esp_dataset *labels,
                                   esp_gram_format format, const char *path, const esp_run *run, esp_error *err);
+
+/* ------------------------------------------------------------------ mining */
+
+/* Which patterns tell one class from the rest: subsequences or tree fragments, by their chi-squared value. The leaves
+ * fseq(...) and fsst(...) of a kernel expression say in which columns to look and what to keep. */
+typedef struct esp_patterns esp_patterns;
+
+/* NULL stands for all zeros. */
+typedef struct esp_mine_options {
+    const char *metric;   /* "chi2", "gtest" or "mi"; NULL: chi2 */
+    const char *tau;      /* a number >= 0, on the scale of chi2 whatever the metric; NULL: as the leaf says */
+    size_t min_support;   /* examples that must contain a pattern; 0: as the leaf says */
+    size_t max_length;    /* tokens or productions of a pattern; 0: as the leaf says */
+    size_t top;           /* only the best so many; 0: all */
+    const char *positive; /* the class to tell from the rest; NULL: the second of two */
+    bool no_pruning;      /* do not skip what cannot reach the threshold: the same patterns, to compare */
+} esp_mine_options;
+
+/* ESP_ERR_PARAM if no leaf selects, or the target is not two classes and `positive` does not name one.
+ * ESP_ERR_MEMORY if what is found needs more than run->memory. */
+ESP_API esp_status esp_mine(const esp_kernel *kernel, const esp_dataset *data, const esp_mine_options *options,
+                            const esp_run *run, esp_patterns **out, esp_error *err);
+ESP_API void esp_patterns_free(esp_patterns *patterns);
+/* Patterns, the best first, those of equal value by the bytes of their texts. */
+ESP_API size_t esp_patterns_count(const esp_patterns *patterns);
+ESP_API double esp_patterns_value(const esp_patterns *patterns, size_t index);
+/* In how many examples it is, and in how many positive ones. */
+ESP_API size_t esp_patterns_examples(const esp_patterns *patterns, size_t index, size_t *positive);
+/* Tokens as in data files; a fragment as brackets in which (NP ...) is a node without its children. */
+ESP_API const char *esp_patterns_text(const esp_patterns *patterns, size_t index);
+/* The class that was positive. */
+ESP_API const char *esp_patterns_positive(const esp_patterns *patterns);
+/* What the search did: patterns counted, and those of them that the bound kept from growing. */
+ESP_API uint64_t esp_patterns_visited(const esp_patterns *patterns, uint64_t *pruned);
 
 /* ----------------------------------------------------------------- scorers */
 

@@ -35,3 +35,19 @@ void espi_text_free(espi_text *t)
     espi_free(t->bytes);
     *t = (espi_text){0};
 }
+
+void espi_lower_case(char *text, size_t size)
+{
+    unsigned char *s = (unsigned char *)text;
+    for (size_t i = 0; i < size; i++) {
+        if (s[i] >= 'A' && s[i] <= 'Z') s[i] = (unsigned char)(s[i] + 32);
+        if (i + 1 >= size || (s[i] & 0xE0) != 0xC0 || (s[i + 1] & 0xC0) != 0x80) continue;
+        unsigned c = (s[i] & 0x1Fu) << 6 | (s[i + 1] & 0x3Fu);
+        if ((c >= 0xC0 && c <= 0xDE && c != 0xD7) || (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F)) c += 32;
+        else if (c >= 0x400 && c <= 0x40F) c += 80;
+        else if ((c >= 0x100 && c <= 0x137) || (c >= 0x14A && c <= 0x177)) c |= 1;
+        else if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) c += c & 1;
+        s[i] = (unsigned char)(0xC0 | c >> 6);
+        s[++i] = (unsigned char)(0x80 | (c & 0x3F));
+    }
+}

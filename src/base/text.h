@@ -19,4 +19,7 @@ void espi_text_number(espi_text *text, double value);
 char *espi_text_take(espi_text *text);
 void espi_text_free(espi_text *text);
 
+/* Lower case in place, for ASCII and for the two-byte letters of Latin, Greek and Cyrillic; other bytes stay. */
+void espi_lower_case(char *text, size_t size);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -20,6 +21,7 @@ static void free_column(espi_column *c)
     espi_free(c->sequences.row);
     espi_free(c->sequences.token);
     espi_free(c->sequences.factor);
+    espi_free(c->sequences.scratch);
     espi_symbols_free(&c->vectors.features);
     espi_free(c->vectors.row);
     espi_free(c->vectors.feature);
@@ -73,7 +75,8 @@ esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp
             return espi_no_memory(err);
         }
         index = data->columns++;
-        data->column[index] = (espi_column){.name = copy, .type = type};
+        data->column[index] = (espi_column){
+            .name = copy, .type = type, .sequences = {.lowercase = data->lowercase, .digits = data->digits}};
     }
     espi_column *column = &data->column[index];
     if (column->type != type)
@@ -157,8 +160,23 @@ esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err)
     return ESP_OK;
 }
 
+/* The factor as options say, in the scratch. False if memory is out. */
+static bool normalise(espi_sequences *s, const char *text, size_t size)
+{
+    if (!espi_reserve(&s->scratch, &s->scratch_capacity, size + 1, 1)) return false;
+    if (size > 0) memcpy(s->scratch, text, size);
+    if (s->lowercase) espi_lower_case(s->scratch, size);
+    for (size_t i = 0; s->digits && i < size; i++)
+        if (s->scratch[i] >= '0' && s->scratch[i] <= '9') s->scratch[i] = '0';
+    return true;
+}
+
 static bool add_factor(espi_sequences *s, const char *text, size_t size)
 {
+    if (s->lowercase || s->digits) {
+        if (!normalise(s, text, size)) return false;
+        text = s->scratch;
+    }
     if (!espi_reserve(&s->factor, &s->factor_capacity, s->factors + 1, sizeof *s->factor)) return false;
     const uint32_t symbol = espi_symbols_add(&s->symbols, text, size);
     if (symbol == ESPI_NO_SYMBOL) return false;
@@ -324,7 +342,7 @@ size_t espi_column_bytes(const espi_column *c)
     const espi_sequences *s = &c->sequences;
     const espi_vectors *v = &c->vectors;
     return espi_forest_bytes(&c->trees) + espi_symbols_bytes(&s->symbols) + s->row_capacity * sizeof *s->row +
-           s->token_capacity * sizeof *s->token + s->factor_capacity * sizeof *s->factor +
+           s->token_capacity * sizeof *s->token + s->factor_capacity * sizeof *s->factor + s->scratch_capacity +
            espi_symbols_bytes(&v->features) + v->row_capacity * sizeof *v->row +
            v->feature_capacity * sizeof *v->feature + v->value_capacity * sizeof *v->value;
 }

@@ -12,6 +12,9 @@ typedef struct espi_sequences { /* row r: tokens row[r] .. row[r+1]; token t: fa
     size_t *row, *token;
     uint32_t *factor;
     size_t tokens, factors;
+    bool lowercase, digits; /* what is done to a factor that is added */
+    char *scratch;
+    size_t scratch_capacity;
     size_t row_capacity, token_capacity, factor_capacity;
 } espi_sequences;
 
@@ -51,6 +54,7 @@ struct esp_dataset {
     size_t kept_targets;    /* texts of the complete rows */
     size_t bad_rows;
     char *first_bad;
+    bool lowercase, digits; /* for the sequences to come */
 };
 
 esp_dataset *espi_dataset_new(esp_format format); /* NULL: memory is out */

@@ -405,6 +405,8 @@ static esp_status read_open(espi_reader *r, esp_error *err)
     const espi_reader_class *class = formats[format].class;
     r->data = espi_dataset_new(format);
     if (r->data == NULL) return espi_no_memory(err);
+    r->data->lowercase = r->options.lowercase;
+    r->data->digits = r->options.digits;
     status = check_target(r, class, format, err);
     if (status == ESP_OK) status = read_rows(r, class, err);
     if (status == ESP_OK) status = check_examples(r, err);

@@ -1,6 +1,7 @@
 #include "kernel/bag.h"
 
 #include "base/alloc.h"
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,30 +82,13 @@ static bool end_row(espi_bag_reader *b, espi_bag *bag)
     return true;
 }
 
-/* Lower case for ASCII and for the two-byte letters of Latin, Greek and Cyrillic; other bytes stay. */
-static void lower_case(char *text, size_t size)
-{
-    unsigned char *s = (unsigned char *)text;
-    for (size_t i = 0; i < size; i++) {
-        if (s[i] >= 'A' && s[i] <= 'Z') s[i] = (unsigned char)(s[i] + 32);
-        if (i + 1 >= size || (s[i] & 0xE0) != 0xC0 || (s[i + 1] & 0xC0) != 0x80) continue;
-        unsigned c = (s[i] & 0x1Fu) << 6 | (s[i + 1] & 0x3Fu);
-        if ((c >= 0xC0 && c <= 0xDE && c != 0xD7) || (c >= 0x391 && c <= 0x3A9) || (c >= 0x410 && c <= 0x42F)) c += 32;
-        else if (c >= 0x400 && c <= 0x40F) c += 80;
-        else if ((c >= 0x100 && c <= 0x137) || (c >= 0x14A && c <= 0x177)) c |= 1;
-        else if ((c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17E)) c += c & 1;
-        s[i] = (unsigned char)(0xC0 | c >> 6);
-        s[++i] = (unsigned char)(0x80 | (c & 0x3F));
-    }
-}
-
 static bool add_words(espi_bag_reader *b, const espi_sequences *s, size_t row)
 {
     for (size_t t = s->row[row]; t < s->row[row + 1]; t++) {
         const espi_symbol *word = &s->symbols.symbol[s->factor[s->token[t]]];
         if (!espi_reserve(&b->lower, &b->lower_capacity, word->size, 1)) return false;
         if (word->size > 0) memcpy(b->lower, word->text, word->size);
-        lower_case(b->lower, word->size);
+        espi_lower_case(b->lower, word->size);
         if (!add(b, b->lower, word->size, 1.0)) return false;
     }
     return true;
@@ -202,6 +186,28 @@ bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features)
             const size_t at = lists->start[bag->feature[i] + 1]++;
             lists->row[at] = (uint32_t)r;
             lists->value[at] = bag->value[i];
+        }
+    return true;
+}
+
+bool espi_lists_bag(const espi_lists *lists, size_t rows, espi_bag *bag)
+{
+    const size_t entries = lists->start[lists->features];
+    *bag = (espi_bag){.rows = rows};
+    bag->row = espi_alloc_zero(rows + 2, sizeof *bag->row);
+    bag->feature = espi_alloc(entries, sizeof *bag->feature);
+    bag->value = espi_alloc(entries, sizeof *bag->value);
+    if (bag->row == NULL || bag->feature == NULL || bag->value == NULL) {
+        espi_bag_free(bag);
+        return false;
+    }
+    for (size_t i = 0; i < entries; i++) bag->row[lists->row[i] + 2]++; /* as above */
+    for (size_t r = 2; r < rows + 2; r++) bag->row[r] += bag->row[r - 1];
+    for (size_t f = 0; f < lists->features; f++)
+        for (size_t i = lists->start[f]; i < lists->start[f + 1]; i++) {
+            const size_t at = bag->row[lists->row[i] + 1]++;
+            bag->feature[at] = (uint32_t)f;
+            bag->value[at] = lists->value[i];
         }
     return true;
 }

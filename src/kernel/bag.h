@@ -53,6 +53,8 @@ void espi_bag_free(espi_bag *bag);
 espi_sparse espi_bag_row(const espi_bag *bag, size_t row); /* valid until the bag changes */
 
 bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features);
+/* The other way round: the bag of `rows` rows that has these lists, without squares. */
+bool espi_lists_bag(const espi_lists *lists, size_t rows, espi_bag *bag);
 void espi_lists_free(espi_lists *lists);
 
 /* out[j - from] += scale * (row of the bag) . (row j of the lists), j = from .. to-1 */

@@ -258,6 +258,11 @@ static esp_status take_value(parser *p, const espi_kernel_class *class, const es
         return wrong(p, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name, quoted,
                      parameter->info.range);
     }
+    if (parameter->infinite && strncmp(p->at, "inf", 3) == 0 && !is_name(p->at[3])) {
+        p->at += 3;
+        *out = HUGE_VAL;
+        return ESP_OK;
+    }
     const bool negative = *p->at == '-';
     if (negative) p->at++;
     const esp_status status = take_number(p, out);

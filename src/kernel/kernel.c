@@ -2,11 +2,13 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/pattern.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,     &espi_kernel_sst,  &espi_kernel_sasst,
+const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,
+                                                 &espi_kernel_seq,  &espi_kernel_fseq, &espi_kernel_fsst,
                                                  &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf,
                                                  NULL};
 
@@ -26,6 +28,7 @@ void esp_kernel_free(esp_kernel *kernel)
         for (size_t k = 0; k < kernel->leaf[i].symbols; k++) espi_free(kernel->leaf[i].symbol[k].label);
         espi_free(kernel->leaf[i].symbol);
         espi_free(kernel->leaf[i].column);
+        espi_selection_free(kernel->leaf[i].selection);
     }
     espi_free(kernel->leaf);
     espi_free(kernel->op);

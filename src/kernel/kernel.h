@@ -19,6 +19,7 @@ typedef struct espi_parameter {
     espi_parameter_type type;
     double low, high; /* allowed values */
     bool low_open;    /* `low` itself is not allowed */
+    bool infinite;    /* `inf` is allowed; `high` is then infinite too */
     bool per_symbol;  /* may also be given for one label: name.LABEL=value */
     const char *const *choices; /* of ESPI_CHOICE, ended by NULL; the value is the index */
 } espi_parameter;
@@ -44,6 +45,8 @@ typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to dat
     double value[ESPI_MAX_PARAMETERS];
     espi_symbol_value *symbol;
     size_t symbols, symbol_capacity;
+    struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); owned. Expressions have
+                                         none, and a copy of a kernel by its text has none again */
 } espi_leaf;
 
 typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;
@@ -92,8 +95,8 @@ struct espi_kernel_class {
     const espi_online_class *online; /* the kernel in sums that grow; NULL: it cannot be learned example by example */
 };
 
-extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_linear,
-    espi_kernel_poly, espi_kernel_rbf;
+extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_seq,
+    espi_kernel_fseq, espi_kernel_fsst, espi_kernel_linear, espi_kernel_poly, espi_kernel_rbf;
 
 /* All kernels, ended by NULL. */
 extern const espi_kernel_class *const espi_kernels[];

@@ -1,7 +1,7 @@
-/* Fits: the problems that a learner poses to the solver, over one set of Gram rows.
+/* Fits: the problems that a learner poses to the solver, over one set of Gram rows or each over its own.
  *
  *     two classes       one problem, the second class positive
- *     one-vs-rest       one problem per class, all over the same rows
+ *     one-vs-rest       one problem per class
  *     one-vs-one        one problem per pair of classes, over the rows of the two
  *     regression        one problem with two variables per example (smo.h) */
 #include "base/alloc.h"
@@ -10,19 +10,6 @@
 #include "learn/learner.h"
 
 #include <string.h>
-
-typedef struct job {
-    espi_fit *fit;
-    const espi_settings *settings;
-    const espi_targets *targets;
-    const uint32_t *example;
-    espi_rows *rows;
-    double *class_weight; /* per class */
-    const espi_fit *warm;
-    double scale; /* of warm variables */
-    const esp_run *run;
-    espi_smo_result *result; /* per problem */
-} job;
 
 typedef struct variables {
     size_t count;
@@ -77,7 +64,7 @@ esp_status espi_weights_check(const espi_settings *settings, const espi_targets 
     return status;
 }
 
-static esp_status make_weights(job *j, esp_error *err)
+static esp_status make_weights(espi_fitting *j, esp_error *err)
 {
     const espi_targets *t = j->targets;
     if (t->classes == 0) return ESP_OK;
@@ -95,20 +82,23 @@ static esp_status make_weights(job *j, esp_error *err)
 
 /* --------------------------------------------------------------- problems */
 
-/* The classes of a problem: positive, and negative (classes: all others). */
-static void problem_classes(const job *j, size_t problem, size_t *positive, size_t *negative)
+void espi_problem_classes(bool one_vs_one, size_t classes, size_t problem, size_t *positive, size_t *negative)
 {
-    const size_t classes = j->targets->classes;
     *positive = classes == 2 ? 1 : problem;
     *negative = classes == 2 ? 0 : classes;
-    if (classes <= 2 || !j->settings->one_vs_one) return;
+    if (classes <= 2 || !one_vs_one) return;
     size_t first = 0;
     for (size_t left = classes - 1; problem >= left; left--) problem -= left, first++;
     *positive = first;
     *negative = first + 1 + problem;
 }
 
-static size_t variable_count(const job *j, size_t problem)
+static void problem_classes(const espi_fitting *j, size_t problem, size_t *positive, size_t *negative)
+{
+    espi_problem_classes(j->settings->one_vs_one, j->targets->classes, problem, positive, negative);
+}
+
+static size_t variable_count(const espi_fitting *j, size_t problem)
 {
     if (j->targets->classes == 0) return 2 * j->fit->examples;
     if (j->targets->classes == 2 || !j->settings->one_vs_one) return j->fit->examples;
@@ -129,7 +119,7 @@ static void free_variables(variables *v)
     espi_free(v->bound);
 }
 
-static void regression_variables(const job *j, variables *v)
+static void regression_variables(const espi_fitting *j, variables *v)
 {
     const size_t n = j->fit->examples;
     for (size_t i = 0; i < v->count; i++) {
@@ -141,7 +131,7 @@ static void regression_variables(const job *j, variables *v)
     }
 }
 
-static void class_variables(const job *j, size_t problem, variables *v)
+static void class_variables(const espi_fitting *j, size_t problem, variables *v)
 {
     size_t positive, negative, k = 0;
     problem_classes(j, problem, &positive, &negative);
@@ -157,16 +147,19 @@ static void class_variables(const job *j, size_t problem, variables *v)
 }
 
 /* One-vs-one problems see only the rows of their two classes, renumbered. */
-static esp_status narrow_rows(const job *j, variables *v, espi_rows **narrow, esp_error *err)
+static esp_status narrow_rows(const espi_fitting *j, variables *v, espi_rows *rows, espi_rows **narrow, esp_error *err)
 {
     *narrow = NULL;
     if (v->count == j->fit->examples || j->targets->classes == 0) return ESP_OK;
-    const esp_status status = espi_rows_subset(j->rows, v->example, v->count, narrow, err);
+    const bool narrow_already = espi_rows_count(rows) == v->count;
+    const esp_status status =
+        narrow_already ? ESP_OK : espi_rows_subset(rows, v->example, v->count, narrow, err);
     for (size_t k = 0; status == ESP_OK && k < v->count; k++) v->example[k] = (uint32_t)k;
     return status;
 }
 
-static esp_status solve(const job *j, size_t problem, variables *v, const esp_run *run, esp_error *err)
+static esp_status solve(const espi_fitting *j, size_t problem, variables *v, espi_rows *rows, const esp_run *run,
+                        esp_error *err)
 {
     double *alpha = j->fit->alpha + j->fit->alpha_start[problem];
     for (size_t k = 0; k < v->count; k++) {
@@ -174,9 +167,9 @@ static esp_status solve(const job *j, size_t problem, variables *v, const esp_ru
         alpha[k] = start < v->bound[k] ? start : v->bound[k];
     }
     espi_rows *narrow;
-    esp_status status = narrow_rows(j, v, &narrow, err);
+    esp_status status = narrow_rows(j, v, rows, &narrow, err);
     if (status != ESP_OK) return status;
-    const espi_smo_problem p = {.rows = narrow != NULL ? narrow : j->rows,
+    const espi_smo_problem p = {.rows = narrow != NULL ? narrow : rows,
                                 .variables = v->count,
                                 .example = v->example,
                                 .sign = v->sign,
@@ -185,7 +178,7 @@ static esp_status solve(const job *j, size_t problem, variables *v, const esp_ru
                                 .tolerance = j->settings->tolerance,
                                 .max_iterations = j->settings->max_iterations,
                                 .shrinking = !j->settings->no_shrinking,
-                                .store = espi_rows_spare(j->rows)};
+                                .store = espi_rows_spare(rows)};
     status = espi_smo_solve(&p, run, alpha, &j->result[problem], err);
     espi_rows_free(narrow);
     if (status == ESP_ERR_CANCELLED && j->settings->keep_partial) {
@@ -196,7 +189,8 @@ static esp_status solve(const job *j, size_t problem, variables *v, const esp_ru
     return status;
 }
 
-static esp_status fit_problem(const job *j, size_t problem, const esp_run *run, esp_error *err)
+esp_status espi_fitting_solve(const espi_fitting *j, size_t problem, espi_rows *rows, const esp_run *run,
+                              esp_error *err)
 {
     variables v = {.count = j->fit->alpha_start[problem + 1] - j->fit->alpha_start[problem]};
     v.example = espi_alloc(v.count, sizeof *v.example);
@@ -208,7 +202,7 @@ static esp_status fit_problem(const job *j, size_t problem, const esp_run *run, 
     if (status == ESP_OK) {
         if (j->targets->classes == 0) regression_variables(j, &v);
         else class_variables(j, problem, &v);
-        status = solve(j, problem, &v, run, err);
+        status = solve(j, problem, &v, rows, run, err);
     }
     if (status == ESP_OK) { /* narrow rows were renumbered, so examples are laid out anew */
         if (j->targets->classes > 0) class_variables(j, problem, &v);
@@ -221,14 +215,7 @@ static esp_status fit_problem(const job *j, size_t problem, const esp_run *run, 
     return status;
 }
 
-static esp_status fit_in_thread(void *context, size_t problem, int worker, esp_error *err)
-{
-    (void)worker;
-    const esp_run quiet = {.threads = 1};
-    return fit_problem(context, problem, &quiet, err);
-}
-
-static bool start_fit(job *j)
+static bool start_fit(espi_fitting *j)
 {
     espi_fit *f = j->fit;
     f->alpha_start = espi_alloc_zero(f->problems + 1, sizeof *f->alpha_start);
@@ -241,33 +228,62 @@ static bool start_fit(job *j)
     return f->alpha != NULL && f->coefficient != NULL && f->bias != NULL && j->result != NULL;
 }
 
+esp_status espi_fitting_start(espi_fitting *f, espi_fit *fit, const espi_settings *settings,
+                              const espi_targets *targets, const uint32_t *example, size_t count, const espi_fit *warm,
+                              double warm_cost, esp_error *err)
+{
+    const size_t outputs = espi_output_count(settings, targets->classes);
+    *fit = (espi_fit){.examples = count, .outputs = outputs, .problems = outputs, .converged = true};
+    *f = (espi_fitting){.fit = fit,
+                        .settings = settings,
+                        .targets = targets,
+                        .example = example,
+                        .warm = warm,
+                        .scale = warm != NULL ? settings->cost / warm_cost : 0.0};
+    return start_fit(f) ? make_weights(f, err) : espi_no_memory(err);
+}
+
+esp_status espi_fitting_end(espi_fitting *f, esp_status status)
+{
+    espi_fit *fit = f->fit;
+    for (size_t p = 0; status == ESP_OK && p < fit->problems; p++) {
+        fit->iterations += f->result[p].iterations;
+        fit->converged = fit->converged && f->result[p].converged;
+    }
+    espi_free(f->class_weight);
+    espi_free(f->result);
+    if (status != ESP_OK) espi_fit_free(fit);
+    return status;
+}
+
+typedef struct job {
+    const espi_fitting *fitting;
+    espi_rows *rows;
+} job;
+
+static esp_status solve_in_thread(void *context, size_t problem, int worker, esp_error *err)
+{
+    (void)worker;
+    const job *j = context;
+    const esp_run quiet = {.threads = 1};
+    return espi_fitting_solve(j->fitting, problem, j->rows, &quiet, err);
+}
+
 esp_status espi_fit_make(espi_fit *fit, const espi_settings *settings, const espi_targets *targets,
                          const uint32_t *example, espi_rows *rows, const espi_fit *warm, double warm_cost,
                          const esp_run *run, esp_error *err)
 {
-    const size_t outputs = espi_output_count(settings, targets->classes);
-    *fit = (espi_fit){.examples = espi_rows_count(rows), .outputs = outputs, .problems = outputs, .converged = true};
-    job j = {.fit = fit,
-             .settings = settings,
-             .targets = targets,
-             .example = example,
-             .rows = rows,
-             .warm = warm,
-             .scale = warm != NULL ? settings->cost / warm_cost : 0.0};
-    esp_status status = start_fit(&j) ? make_weights(&j, err) : espi_no_memory(err);
+    espi_fitting f;
+    job j = {.fitting = &f, .rows = rows};
+    esp_status status =
+        espi_fitting_start(&f, fit, settings, targets, example, espi_rows_count(rows), warm, warm_cost, err);
     /* One after the other where an interruption must leave what is done. */
     if (status == ESP_OK && espi_rows_complete(rows) && fit->problems > 1 && !settings->keep_partial)
-        status = espi_parallel(run, "training", fit->problems, fit_in_thread, &j, err);
+        status = espi_parallel(run, "training", fit->problems, solve_in_thread, &j, err);
     else
-        for (size_t p = 0; status == ESP_OK && p < fit->problems; p++) status = fit_problem(&j, p, run, err);
-    for (size_t p = 0; status == ESP_OK && p < fit->problems; p++) {
-        fit->iterations += j.result[p].iterations;
-        fit->converged = fit->converged && j.result[p].converged;
-    }
-    espi_free(j.class_weight);
-    espi_free(j.result);
-    if (status != ESP_OK) espi_fit_free(fit);
-    return status;
+        for (size_t p = 0; status == ESP_OK && p < fit->problems; p++)
+            status = espi_fitting_solve(&f, p, rows, run, err);
+    return espi_fitting_end(&f, status);
 }
 
 esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,

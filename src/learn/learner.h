@@ -63,6 +63,9 @@ int espi_class_order(const char *name_a, double value_a, const char *name_b, dou
 
 /* Which columns of the data the kernel uses: column[0 .. data->columns). */
 void espi_used_columns(const esp_kernel *kernel, const esp_dataset *data, bool *column);
+/* A copy of the rows that are wanted, with the columns that the kernel uses, without the target. */
+esp_status espi_copy_rows(const esp_kernel *kernel, const esp_dataset *data, const bool *wanted, esp_dataset **out,
+                          esp_error *err);
 
 /* The decision functions learned on some examples. */
 typedef struct espi_fit {
@@ -78,12 +81,38 @@ typedef struct espi_fit {
 } espi_fit;
 
 size_t espi_output_count(const espi_settings *settings, size_t classes);
+/* The classes of a problem, which is that of the output of the same number: positive, and negative (classes: all
+ * others). */
+void espi_problem_classes(bool one_vs_one, size_t classes, size_t problem, size_t *positive, size_t *negative);
 /* Fits on the examples example[0 .. count) of the targets, whose rows are `rows` in the same order. `warm`: a fit of the
  * same examples whose cost was `warm_cost`, or NULL. */
 esp_status espi_fit_make(espi_fit *fit, const espi_settings *settings, const espi_targets *targets,
                          const uint32_t *example, espi_rows *rows, const espi_fit *warm, double warm_cost,
                          const esp_run *run, esp_error *err);
 void espi_fit_free(espi_fit *fit);
+
+/* The same problem by problem, where each has rows of its own. What is handed to espi_fitting_start must outlive it;
+ * espi_fitting_end must follow in any case. */
+typedef struct espi_fitting {
+    espi_fit *fit;
+    const espi_settings *settings;
+    const espi_targets *targets;
+    const uint32_t *example;
+    double *class_weight; /* per class */
+    const espi_fit *warm;
+    double scale; /* of warm variables */
+    espi_smo_result *result; /* per problem */
+} espi_fitting;
+
+esp_status espi_fitting_start(espi_fitting *fitting, espi_fit *fit, const espi_settings *settings,
+                              const espi_targets *targets, const uint32_t *example, size_t count, const espi_fit *warm,
+                              double warm_cost, esp_error *err);
+/* `rows` are those of all examples, or of one-vs-one those of the two classes alone. Different problems may be solved by
+ * several threads at once. */
+esp_status espi_fitting_solve(const espi_fitting *fitting, size_t problem, espi_rows *rows, const esp_run *run,
+                              esp_error *err);
+/* Ends with `status`, which it returns: the fit is complete, or freed if this is a failure. */
+esp_status espi_fitting_end(espi_fitting *fitting, esp_status status);
 
 /* Scores of the examples test[0 .. count) of `all` under a fit on the examples train[..]: scores[t * outputs + k]. */
 esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
@@ -94,6 +123,10 @@ size_t espi_decide(const double *score, size_t classes, bool one_vs_one, double 
 
 /* Folds: fold[i] of each example, classes spread evenly, drawn from the seed. */
 esp_status espi_folds_make(const espi_targets *targets, size_t folds, uint64_t seed, uint32_t *fold, esp_error *err);
+
+/* What is trained on and what is tested in one fold, in order; both have room for all `count` examples. */
+void espi_fold_split(const uint32_t *fold, size_t count, size_t number, uint32_t *train, size_t *trained,
+                     uint32_t *test, size_t *tested);
 
 /* Scores of every example by fits that have not seen it. */
 esp_status espi_out_of_fold(const espi_settings *settings, const espi_targets *targets, espi_rows *all,

@@ -3,11 +3,15 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "kernel/pattern.h"
+#include "learn/learner.h"
 #include "learn/model_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { BEST = 3 }; /* patterns that a summary shows of each output */
 
 esp_model *espi_model_new(void)
 {
@@ -25,10 +29,18 @@ static void free_history(espi_history *h)
     espi_free(h);
 }
 
+void espi_variants_free(esp_kernel **variant, size_t count)
+{
+    for (size_t i = 0; variant != NULL && i < count; i++) esp_kernel_free(variant[i]);
+    espi_free(variant);
+}
+
 void esp_model_free(esp_model *m)
 {
     if (m == NULL) return;
     espi_folded_free(m->folded);
+    espi_decisions_free(m->decision, m->outputs);
+    espi_variants_free(m->variant, m->outputs);
     pthread_mutex_destroy(&m->lock);
     for (size_t i = 0; m->class_name != NULL && i < m->classes; i++) espi_free(m->class_name[i]);
     espi_free(m->class_name);
@@ -113,6 +125,54 @@ static void add_history(espi_text *t, const espi_history *h)
     if (h->at > 0) add_count(t, "into the next epoch", h->at);
 }
 
+/* The best patterns: `best` gets their numbers, by value and then the shorter one first. A file may hold any values, so
+ * that this is done without the texts of all. */
+static size_t best_patterns(const espi_patterns *set, uint32_t best[BEST])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < set->patterns; i++) {
+        size_t at = count < BEST ? count++ : BEST;
+        for (; at > 0 && set->statistic[i] > set->statistic[best[at - 1]]; at--)
+            if (at < BEST) best[at] = best[at - 1];
+        if (at < BEST) best[at] = (uint32_t)i;
+    }
+    return count;
+}
+
+/* "HUM: fseq patterns<TAB>1204" and, for the best, "HUM: fseq<TAB>812.3 who"; of a pair, "HUM against LOC: ...". */
+static void add_output(espi_text *t, const esp_model *m, size_t output, const espi_leaf *leaf, const char *key)
+{
+    size_t positive, negative;
+    espi_problem_classes(m->one_vs_one, m->classes, output, &positive, &negative);
+    add_name(t, m->class_name[positive]);
+    if (m->one_vs_one) espi_text_string(t, " against ");
+    if (m->one_vs_one) add_name(t, m->class_name[negative]);
+    espi_text_string(t, ": ");
+    espi_text_string(t, leaf->class->name);
+    espi_text_string(t, key);
+}
+
+static void add_patterns(espi_text *t, const esp_model *m, size_t output, const espi_leaf *leaf)
+{
+    const espi_patterns *set = espi_selection_set(leaf->selection);
+    uint32_t best[BEST];
+    add_output(t, m, output, leaf, " ");
+    add_count(t, "patterns", set->patterns);
+    const size_t count = best_patterns(set, best);
+    for (size_t i = 0; i < count; i++) {
+        espi_text pattern = {0};
+        char value[40];
+        snprintf(value, sizeof value, "%.6g ", set->statistic[best[i]]);
+        espi_text_string(&pattern, value);
+        espi_selection_text(leaf->selection, best[i], &pattern);
+        char *text = espi_text_take(&pattern);
+        add_output(t, m, output, leaf, "");
+        if (text != NULL) add_text(t, "", text);
+        else t->failed = true;
+        espi_free(text);
+    }
+}
+
 esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
 {
     espi_text t = {0};
@@ -129,6 +189,9 @@ esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
     add_count(&t, "support examples", m->support->rows);
     if (status == ESP_OK) status = add_columns(&t, m->support, err);
     if (m->history != NULL) add_history(&t, m->history);
+    for (size_t k = 0; m->variant != NULL && k < m->outputs; k++)
+        for (size_t i = 0; i < m->variant[k]->leaves; i++)
+            if (m->variant[k]->leaf[i].selection != NULL) add_patterns(&t, m, k, &m->variant[k]->leaf[i]);
     add_count(&t, "bytes", bytes);
     if (m->summary != NULL) espi_text_string(&t, m->summary);
     if (status == ESP_OK) {

@@ -38,11 +38,20 @@ struct esp_model {
     double *platt;        /* NULL, or per output A and B: P = 1 / (1 + exp(A f + B)) */
     espi_history *history; /* NULL: not learned online */
     bool vote;            /* updates vote (perceptron.h) instead of being summed up; needs a history */
-    pthread_mutex_t lock; /* guards `folded`, which the first prediction makes; all else never changes */
-    espi_folded *folded;
+    esp_kernel **variant; /* NULL, or per output the kernel with the patterns that it selects (selected.h) */
+    pthread_mutex_t lock; /* guards the making of these, by the first prediction; all else never changes */
+    espi_folded *folded;  /* all outputs; NULL where there are variants */
+    struct espi_decision *decision; /* per output, where there are */
 };
 
 /* A model of zeros; NULL if memory is out. */
 esp_model *espi_model_new(void);
+
+/* Frees variants, some of which may be NULL, and their array. */
+void espi_variants_free(esp_kernel **variant, size_t count);
+
+/* What the first prediction makes of a model with variants; espi_decisions_free releases it. */
+esp_status espi_decisions_new(const esp_model *model, const esp_run *run, struct espi_decision **out, esp_error *err);
+void espi_decisions_free(struct espi_decision *decision, size_t count);
 
 #endif

@@ -4,6 +4,7 @@
 #include "base/status.h"
 #include "kernel/bound.h"
 #include "learn/model_file.h"
+#include "mine/mine.h"
 
 #include <math.h>
 #include <string.h>
@@ -77,6 +78,41 @@ static esp_status check_history(const esp_model *m, esp_error *err)
     return ESP_OK;
 }
 
+esp_status espi_check_variants(const esp_model *m, esp_error *err)
+{
+    const size_t size = strlen(esp_kernel_text(m->kernel));
+    if (!espi_kernel_selects(m->kernel)) return WRONG("there are patterns, but the kernel selects none");
+    if (size > 0 && m->outputs > ESPI_MODEL_VARIANTS / size)
+        return WRONG("the kernel expression, once per output, is longer than %d bytes", ESPI_MODEL_VARIANTS);
+    return ESP_OK;
+}
+
+static esp_status check_selection(const espi_leaf *leaf, size_t output, esp_error *err)
+{
+    const espi_selection *s = leaf->selection;
+    bool memory;
+    if (!espi_leaf_selects(leaf)) return ESP_OK;
+    if (s == NULL || (s->kind == ESPI_SELECTED_SEQUENCES) != (leaf->class == &espi_kernel_fseq))
+        return WRONG("output %zu has not the patterns that its kernel selects", output + 1);
+    const char *wrong = espi_selection_check(s, &memory);
+    if (!memory) return espi_no_memory(err);
+    return wrong == NULL ? ESP_OK : WRONG("the patterns of output %zu are wrong: %s", output + 1, wrong);
+}
+
+/* A kernel that selects has its selections in a variant for each output, and none besides. */
+static esp_status check_variants(const esp_model *m, esp_error *err)
+{
+    const bool selects = espi_kernel_selects(m->kernel);
+    if (m->variant == NULL) return selects ? WRONG("the patterns that the kernel selects are missing") : ESP_OK;
+    if (m->history != NULL) return WRONG("a kernel that selects patterns is not learned example by example");
+    if (m->classes == 0) return WRONG("a regression has no classes to select patterns by");
+    esp_status status = espi_check_variants(m, err);
+    for (size_t k = 0; status == ESP_OK && k < m->outputs; k++)
+        for (size_t i = 0; status == ESP_OK && i < m->kernel->leaves; i++)
+            status = check_selection(&m->variant[k]->leaf[i], k, err);
+    return status;
+}
+
 /* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32
  * bits, and no tree that was read from data comes near the bound. */
 static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
@@ -130,6 +166,7 @@ esp_status espi_model_check(const esp_model *m, esp_error *err)
     esp_status status = check_classes(m, err);
     if (status == ESP_OK) status = check_numbers(m, err);
     if (status == ESP_OK) status = check_history(m, err);
+    if (status == ESP_OK) status = check_variants(m, err);
     for (size_t i = 0; status == ESP_OK && i < data->columns; i++)
         status = check_column(data, &data->column[i], &names, err);
     espi_symbols_free(&names);

@@ -1,4 +1,4 @@
-/* Model files, versions 1 and 2: what the writer and the reader share. docs/model-format.md describes the format. */
+/* Model files, versions 1 to 3: what the writer and the reader share. docs/model-format.md describes the format. */
 #ifndef ESPI_MODEL_FILE_H
 #define ESPI_MODEL_FILE_H
 
@@ -8,7 +8,7 @@
 #define ESPI_MODEL_MAGIC "\x89" "ESP\r\n\x1A\n"
 
 enum {
-    ESPI_MODEL_VERSION = 2, /* the latest; models without a history are written in version 1 */
+    ESPI_MODEL_VERSION = 3, /* the latest; what an earlier one can hold is written in that */
     /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
     ESPI_MODEL_MAGIC_SIZE = 8,
     ESPI_MODEL_CHECKSUM = 24, /* where it stands */
@@ -26,10 +26,21 @@ enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 };     /* flags of a column o
 /* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:
  * bounds that no one meets keep a hostile file from taking minutes. */
 enum { ESPI_MODEL_KERNEL = 1 << 18, ESPI_MODEL_COLUMNS = 1 << 12 };
+/* A kernel that selects is there once per output: bytes of all these expressions together. */
+enum { ESPI_MODEL_VARIANTS = 1 << 22 };
 
 /* Whether the fields of the model fit together as model.h says; ESP_ERR_PARAM with a clause if not. What passes can
  * be written, and what was written can be read. */
 esp_status espi_model_check(const esp_model *model, esp_error *err);
+
+/* Whether the kernel may have variants, before any is made: it selects, and there are not too many. */
+esp_status espi_check_variants(const esp_model *model, esp_error *err);
+
+/* The version that the file of a model has. */
+static inline uint32_t espi_model_version(const esp_model *model)
+{
+    return model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
+}
 
 /* Bytes of the file that esp_model_write would write. */
 esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *err);

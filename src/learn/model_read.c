@@ -30,31 +30,6 @@ static esp_status read_ends(espi_model_file *f, const char *tag, size_t shortest
     return ESP_OK;
 }
 
-/* Strings, each a new one, so that they are numbered as in the file. */
-static esp_status read_symbols(espi_model_file *f, const char *tag, espi_symbols *symbols)
-{
-    espi_span s = {0};
-    const esp_status status = espi_section_take(f, tag, &s);
-    if (status != ESP_OK) return status;
-    if (s.size < 8 || espi_u64_at(s.at) > (s.size - 8) / 8)
-        return espi_section_wrong(f, s, "it has not room for its strings");
-    const size_t count = (size_t)espi_u64_at(s.at);
-    const unsigned char *text = s.at + 8 + 8 * count;
-    const size_t size = s.size - 8 - 8 * count;
-    size_t at = 0;
-    for (size_t i = 0; i < count; i++) {
-        const uint64_t end = espi_u64_at(s.at + 8 + 8 * i);
-        if (end < at || end > size) return espi_section_wrong(f, s, "a string ends where it cannot");
-        if (end - at >= UINT32_MAX || i >= ESPI_NO_SYMBOL)
-            return espi_section_wrong(f, s, "there are too many strings");
-        const uint32_t number = espi_symbols_add(symbols, (const char *)text + at, (size_t)end - at);
-        if (number == ESPI_NO_SYMBOL) return espi_no_memory(f->err);
-        if (number != i) return espi_section_wrong(f, s, "a string is given twice");
-        at = (size_t)end;
-    }
-    return at == size ? ESP_OK : espi_section_wrong(f, s, "there are bytes behind the strings");
-}
-
 /* ------------------------------------------------------------------ trees */
 
 typedef struct tables { /* the sections of a forest, and how many items each has */
@@ -124,7 +99,7 @@ static esp_status read_trees(espi_model_file *f, espi_column *c, size_t rows)
 {
     espi_forest *forest = &c->trees;
     tables t = {0};
-    esp_status status = read_symbols(f, "symbols", &forest->symbols);
+    esp_status status = espi_section_symbols(f, "symbols", &forest->symbols);
     if (status == ESP_OK) status = take_tables(f, &t);
     if (status == ESP_OK) status = build_forest(f, &t, forest);
     if (status == ESP_OK) status = espi_section_u32(f, "roots", &forest->root, &forest->roots);
@@ -150,7 +125,7 @@ static bool all_below(const uint32_t *number, size_t count, size_t bound)
 static esp_status read_sequences(espi_model_file *f, espi_column *c)
 {
     espi_sequences *s = &c->sequences;
-    esp_status status = read_symbols(f, "symbols", &s->symbols);
+    esp_status status = espi_section_symbols(f, "symbols", &s->symbols);
     if (status == ESP_OK) status = read_ends(f, "rows", 0, &s->row, &c->rows);
     if (status == ESP_OK) status = read_ends(f, "tokens", 1, &s->token, &s->tokens);
     if (status == ESP_OK) status = espi_section_u32(f, "factors", &s->factor, &s->factors);
@@ -167,7 +142,7 @@ static esp_status read_sequences(espi_model_file *f, espi_column *c)
 static esp_status read_vectors(espi_model_file *f, espi_column *c)
 {
     espi_vectors *v = &c->vectors;
-    esp_status status = read_symbols(f, "symbols", &v->features);
+    esp_status status = espi_section_symbols(f, "symbols", &v->features);
     if (status == ESP_OK) status = read_ends(f, "rows", 0, &v->row, &c->rows);
     if (status == ESP_OK) status = espi_section_u32(f, "features", &v->feature, &v->entries);
     if (status == ESP_OK) status = espi_section_doubles(f, "values", v->entries, &v->value);
@@ -231,7 +206,7 @@ static esp_status read_kernel(espi_model_file *f, esp_model *m)
 static esp_status read_classes(espi_model_file *f, esp_model *m)
 {
     espi_symbols names = {0};
-    esp_status status = read_symbols(f, "classes", &names);
+    esp_status status = espi_section_symbols(f, "classes", &names);
     if (status == ESP_OK && names.count > 0) {
         m->class_name = espi_alloc(names.count, sizeof *m->class_name);
         if (m->class_name == NULL) status = espi_no_memory(f->err);
@@ -257,7 +232,7 @@ static esp_status read_shape(espi_model_file *f, esp_model *m, uint64_t *columns
     *flags = espi_u64_at(s.at + 24);
     if (rows > f->size || outputs == 0 || outputs > f->size || rows > f->size / outputs || *columns > f->sections)
         return espi_section_wrong(f, s, "a number is too large");
-    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version > 1 ? ESPI_MODEL_VOTE : 0);
+    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version == 2 ? ESPI_MODEL_VOTE : 0);
     if ((*flags & ~known) != 0) return espi_section_wrong(f, s, "its flags are unknown");
     m->support->rows = (size_t)rows;
     m->outputs = (size_t)outputs;
@@ -317,7 +292,8 @@ static esp_status read_model(espi_model_file *f, esp_model *m)
     if (status == ESP_OK)
         status = espi_section_doubles(f, "coef", (uint64_t)m->support->rows * m->outputs, &m->coefficient);
     if (status == ESP_OK) status = read_platt(f, m, (flags & ESPI_MODEL_PLATT) != 0);
-    if (status == ESP_OK && f->version > 1) status = read_history(f, m);
+    if (status == ESP_OK && f->version == 2) status = read_history(f, m);
+    if (status == ESP_OK && f->version == 3) status = espi_selections_read(f, m);
     for (uint64_t i = 0; status == ESP_OK && i < columns; i++) status = read_column(f, m->support);
     if (status == ESP_OK && (f->next != f->sections || f->end != f->size))
         status = espi_model_wrong(f, "it holds too much");

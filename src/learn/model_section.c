@@ -107,3 +107,27 @@ esp_status espi_section_doubles(espi_model_file *f, const char *tag, uint64_t ex
     }
     return *out != NULL ? ESP_OK : espi_no_memory(f->err);
 }
+
+esp_status espi_section_symbols(espi_model_file *f, const char *tag, espi_symbols *symbols)
+{
+    espi_span s = {0};
+    const esp_status status = espi_section_take(f, tag, &s);
+    if (status != ESP_OK) return status;
+    if (s.size < 8 || espi_u64_at(s.at) > (s.size - 8) / 8)
+        return espi_section_wrong(f, s, "it has not room for its strings");
+    const size_t count = (size_t)espi_u64_at(s.at);
+    const unsigned char *text = s.at + 8 + 8 * count;
+    const size_t size = s.size - 8 - 8 * count;
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t end = espi_u64_at(s.at + 8 + 8 * i);
+        if (end < at || end > size) return espi_section_wrong(f, s, "a string ends where it cannot");
+        if (end - at >= UINT32_MAX || i >= ESPI_NO_SYMBOL)
+            return espi_section_wrong(f, s, "there are too many strings");
+        const uint32_t number = espi_symbols_add(symbols, (const char *)text + at, (size_t)end - at);
+        if (number == ESPI_NO_SYMBOL) return espi_no_memory(f->err);
+        if (number != i) return espi_section_wrong(f, s, "a string is given twice");
+        at = (size_t)end;
+    }
+    return at == size ? ESP_OK : espi_section_wrong(f, s, "there are bytes behind the strings");
+}

@@ -47,5 +47,10 @@ esp_status espi_section_text(espi_model_file *f, const char *tag, char **out);
 esp_status espi_section_u32(espi_model_file *f, const char *tag, uint32_t **out, size_t *count);
 esp_status espi_section_u64(espi_model_file *f, const char *tag, uint64_t expected, uint64_t **out);
 esp_status espi_section_doubles(espi_model_file *f, const char *tag, uint64_t expected, double **out);
+/* Strings into an empty table, each a new one, so that they are numbered as in the file. */
+esp_status espi_section_symbols(espi_model_file *f, const char *tag, espi_symbols *symbols);
+
+/* What the kernel of a model selects: fills m->variant, whose outputs and kernel are read already. */
+esp_status espi_selections_read(espi_model_file *f, esp_model *m);
 
 #endif

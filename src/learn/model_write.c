@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/output.h"
 #include "base/status.h"
+#include "kernel/pattern.h"
 #include "learn/model_file.h"
 
 #include <string.h>
@@ -208,6 +209,47 @@ static void put_history(sink *s, const esp_model *m)
     double_section(s, "changes", h->change, m->support->rows * m->outputs);
 }
 
+static void put_patterns(sink *s, const espi_patterns *set)
+{
+    u32_section(s, "parents", set->parent, set->nodes);
+    u32_section(s, "labels", set->label, set->nodes);
+    if (set->skip != NULL) u32_section(s, "skips", set->skip, set->nodes);
+    begin(s, "patterns");
+    for (size_t i = 0; i < set->patterns; i++) {
+        put_u32(s, set->node[i]);
+        put_u32(s, set->x[i]);
+        put_u32(s, set->y[i]);
+    }
+    end(s);
+    double_section(s, "values", set->statistic, set->patterns);
+}
+
+static void put_selection(sink *s, const espi_selection *selection)
+{
+    const espi_fragments *f = &selection->fragments;
+    if (selection->kind == ESPI_SELECTED_SEQUENCES) {
+        symbol_section(s, &selection->trie.symbols);
+    } else {
+        symbol_section(s, &f->symbols);
+        begin(s, "rules");
+        for (size_t p = 0; p < f->productions; p++) {
+            put_u32(s, f->label[p]);
+            put_u32(s, f->children[p + 1] - f->children[p]);
+        }
+        end(s);
+        u32_section(s, "rulekids", f->child_label, f->productions > 0 ? f->children[f->productions] : 0);
+    }
+    put_patterns(s, espi_selection_set(selection));
+}
+
+/* What the kernel selects, output by output and leaf by leaf. */
+static void put_selections(sink *s, const esp_model *m)
+{
+    for (size_t k = 0; k < m->outputs; k++)
+        for (size_t i = 0; i < m->variant[k]->leaves; i++)
+            if (m->variant[k]->leaf[i].selection != NULL) put_selection(s, m->variant[k]->leaf[i].selection);
+}
+
 static void put_sections(sink *s, const esp_model *m)
 {
     text_section(s, "kernel", esp_kernel_text(m->kernel));
@@ -226,6 +268,7 @@ static void put_sections(sink *s, const esp_model *m)
     double_section(s, "coef", m->coefficient, m->support->rows * m->outputs);
     double_section(s, "platt", m->platt, m->platt != NULL ? 2 * m->outputs : 0);
     if (m->history != NULL) put_history(s, m);
+    if (m->variant != NULL) put_selections(s, m);
     for (size_t i = 0; i < m->support->columns; i++) put_column(s, &m->support->column[i]);
 }
 
@@ -245,7 +288,7 @@ static esp_status measure(sink *s, const esp_model *m, uint64_t *body, esp_error
 static void put_file(sink *s, const esp_model *m, const sink *plan, uint64_t body, const XXH128_hash_t *checksum)
 {
     put(s, ESPI_MODEL_MAGIC, ESPI_MODEL_MAGIC_SIZE);
-    put_u32(s, m->history != NULL ? ESPI_MODEL_VERSION : 1); /* the first version that can hold it */
+    put_u32(s, espi_model_version(m));
     put_u32(s, (uint32_t)plan->sections);
     put_u64(s, body + plan->at);
     if (checksum != NULL) put_u64(s, checksum->low64);

@@ -131,3 +131,13 @@ esp_status espi_folds_make(const espi_targets *t, size_t folds, uint64_t seed, u
     espi_free(order);
     return ESP_OK;
 }
+
+void espi_fold_split(const uint32_t *fold, size_t count, size_t number, uint32_t *train, size_t *trained,
+                     uint32_t *test, size_t *tested)
+{
+    *trained = *tested = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (fold[i] == number) test[(*tested)++] = (uint32_t)i;
+        else train[(*trained)++] = (uint32_t)i;
+    }
+}

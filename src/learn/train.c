@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
+#include "learn/selected.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +19,8 @@ void espi_used_columns(const esp_kernel *kernel, const esp_dataset *data, bool *
         if (espi_leaf_column(&kernel->leaf[i], data, &found, NULL) == ESP_OK) column[found - data->column] = true;
 }
 
-/* The columns that the kernel uses, of the examples wanted. */
-static esp_status copy_support(const esp_kernel *kernel, const esp_dataset *data, const bool *wanted,
-                               esp_dataset **out, esp_error *err)
+esp_status espi_copy_rows(const esp_kernel *kernel, const esp_dataset *data, const bool *wanted, esp_dataset **out,
+                          esp_error *err)
 {
     bool *column = espi_alloc(data->columns, sizeof *column);
     *out = NULL;
@@ -40,10 +40,12 @@ typedef struct training {
     espi_rows *rows;
     uint32_t *all; /* 0, 1, 2, ... */
     espi_fit fit;
+    esp_kernel **variant; /* per output, where the kernel selects patterns */
     double *platt;
 } training;
 
-static esp_status learn_probabilities(training *t, const esp_run *run, esp_error *err)
+static esp_status learn_probabilities(training *t, const esp_kernel *kernel, const esp_dataset *data,
+                                      const esp_run *run, esp_error *err)
 {
     const size_t n = t->targets.count;
     double *scores = espi_alloc(n, t->fit.outputs * sizeof *scores);
@@ -53,7 +55,9 @@ static esp_status learn_probabilities(training *t, const esp_run *run, esp_error
     const size_t folds = n < PLATT_FOLDS ? n : PLATT_FOLDS;
     if (status == ESP_OK) status = espi_folds_make(&t->targets, folds, t->settings.seed, fold, err);
     if (status == ESP_OK)
-        status = espi_out_of_fold(&t->settings, &t->targets, t->rows, fold, folds, run, scores, err);
+        status = t->variant != NULL ? espi_selected_out_of_fold(&t->settings, kernel, data, &t->targets, fold, folds,
+                                                                run, scores, err)
+                                    : espi_out_of_fold(&t->settings, &t->targets, t->rows, fold, folds, run, scores, err);
     if (status == ESP_OK) status = espi_platt_fit(scores, &t->targets, &t->settings, t->platt, err);
     espi_free(scores);
     espi_free(fold);
@@ -67,18 +71,40 @@ static esp_status check_targets(training *t, const esp_dataset *data, esp_error 
     return status == ESP_OK ? espi_weights_check(&t->settings, &t->targets, err) : status;
 }
 
+static esp_status fit_rows(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
+                           esp_error *err)
+{
+    esp_status status = espi_bind(kernel, data, data, run, &t->bound, err);
+    if (status == ESP_OK) status = espi_rows_new(t->bound, run, &t->rows, err);
+    if (status != ESP_OK) return status;
+    return espi_fit_make(&t->fit, &t->settings, &t->targets, t->all, t->rows, NULL, 0.0, run, err);
+}
+
+static esp_status fit_selected(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
+                               esp_error *err)
+{
+    const espi_selected part = {
+        .kernel = kernel, .data = data, .targets = &t->targets, .train = t->all, .trained = data->rows};
+    espi_selected_run r = {.settings = &t->settings};
+    t->variant = espi_alloc(espi_output_count(&t->settings, t->targets.classes), sizeof(esp_kernel *));
+    if (t->variant == NULL) return espi_no_memory(err);
+    const esp_status status = espi_selected_fit(&part, &r, 1, run, t->variant, err);
+    t->fit = r.fit;
+    return status;
+}
+
 static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                           esp_error *err)
 {
-    esp_status status = check_targets(t, data, err);
-    if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &t->bound, err);
-    if (status == ESP_OK) status = espi_rows_new(t->bound, run, &t->rows, err);
+    esp_status status = espi_selected_check(kernel, &t->settings, err);
+    if (status == ESP_OK) status = check_targets(t, data, err);
     if (status != ESP_OK) return status;
     t->all = espi_alloc(data->rows, sizeof *t->all);
     if (t->all == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < data->rows; i++) t->all[i] = (uint32_t)i;
-    status = espi_fit_make(&t->fit, &t->settings, &t->targets, t->all, t->rows, NULL, 0.0, run, err);
-    if (status == ESP_OK && t->settings.probability && !t->fit.cancelled) status = learn_probabilities(t, run, err);
+    status = espi_kernel_selects(kernel) ? fit_selected(t, kernel, data, run, err) : fit_rows(t, kernel, data, run, err);
+    if (status == ESP_OK && t->settings.probability && !t->fit.cancelled)
+        status = learn_probabilities(t, kernel, data, run, err);
     if (status == ESP_ERR_CANCELLED && t->settings.keep_partial && t->fit.bias != NULL) {
         /* The decision functions are there, the probabilities are not. */
         espi_free(t->platt);
@@ -109,7 +135,7 @@ static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel
     if (wanted == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < data->rows * outputs; i++)
         if (t->fit.coefficient[i] != 0.0) wanted[i / outputs] = true;
-    esp_status status = copy_support(kernel, data, wanted, &m->support, err);
+    esp_status status = espi_copy_rows(kernel, data, wanted, &m->support, err);
     if (status == ESP_OK) status = espi_kernel_bind_names(kernel, data, &m->kernel, err);
     const char *name = espi_learner_text(t->settings.learner);
     m->learner = espi_copy_text(name, strlen(name));
@@ -130,6 +156,8 @@ static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel
         if (!wanted[i]) continue;
         memcpy(m->coefficient + k++ * outputs, t->fit.coefficient + i * outputs, outputs * sizeof *m->coefficient);
     }
+    m->variant = t->variant;
+    t->variant = NULL;
     m->bias = t->fit.bias;
     t->fit.bias = NULL;
     m->platt = t->platt;
@@ -166,6 +194,7 @@ esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_da
     else esp_model_free(model);
     espi_rows_free(t.rows);
     espi_bound_free(t.bound);
+    espi_variants_free(t.variant, t.variant != NULL ? espi_output_count(&t.settings, t.targets.classes) : 0);
     espi_fit_free(&t.fit);
     espi_free(t.platt);
     espi_free(t.all);
@@ -175,15 +204,25 @@ esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_da
 }
 
 /* Made by the first prediction and kept: a file must be loadable without this work. */
-static esp_status prepare(const esp_model *model, const esp_run *run, const espi_folded **out, esp_error *err)
+static esp_status prepare(const esp_model *model, const esp_run *run, esp_error *err)
 {
     esp_model *m = (esp_model *)model;
     esp_status status = ESP_OK;
     pthread_mutex_lock(&m->lock);
-    if (m->folded == NULL)
+    if (m->variant != NULL && m->decision == NULL) status = espi_decisions_new(m, run, &m->decision, err);
+    else if (m->variant == NULL && m->folded == NULL)
         status = espi_folded_new(m->kernel, m->support, m->coefficient, m->outputs, run, &m->folded, err);
-    *out = m->folded;
     pthread_mutex_unlock(&m->lock);
+    return status;
+}
+
+static esp_status score(const esp_model *m, const esp_dataset *data, const esp_run *run, double *scores, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    if (m->vote) return espi_vote_score(m, data, run, scores, err);
+    if (m->variant == NULL) return espi_folded_score(m->folded, data, run, scores, err);
+    for (size_t k = 0; status == ESP_OK && k < m->outputs; k++)
+        status = espi_decision_score(&m->decision[k], data, run, scores + k, m->outputs, err);
     return status;
 }
 
@@ -191,15 +230,12 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
                        esp_error *err)
 {
     const size_t outputs = model->outputs;
-    const espi_folded *folded = NULL;
     *out = NULL;
     esp_status status = espi_check_columns(model->kernel, data, err);
-    if (status == ESP_OK && !model->vote) status = prepare(model, run, &folded, err);
+    if (status == ESP_OK && !model->vote) status = prepare(model, run, err);
     if (status != ESP_OK) return status;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
-    status = scores == NULL ? espi_no_memory(err)
-             : model->vote  ? espi_vote_score(model, data, run, scores, err)
-                            : espi_folded_score(folded, data, run, scores, err);
+    status = scores == NULL ? espi_no_memory(err) : score(model, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,

@@ -1,11 +1,13 @@
 /* Cross-validation and grid search. The Gram matrix of a kernel is computed once; folds, classes and values of C all
- * work on its rows. Learners that take one example after the other need none. */
+ * work on its rows. Learners that take one example after the other need none; kernels that select patterns have one per
+ * fold and class, and only values of C share it (selected.h). */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
+#include "learn/selected.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,10 +33,7 @@ static esp_status make_split(split *s, const uint32_t *fold, size_t number, espi
     s->train = espi_alloc(n, sizeof *s->train);
     s->test = espi_alloc(n, sizeof *s->test);
     if (s->train == NULL || s->test == NULL) return espi_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        if (fold[i] == number) s->test[s->tested++] = (uint32_t)i;
-        else s->train[s->trained++] = (uint32_t)i;
-    }
+    espi_fold_split(fold, n, number, s->train, &s->trained, s->test, &s->tested);
     return espi_rows_subset(all, s->train, s->trained, &s->rows, err);
 }
 
@@ -79,12 +78,13 @@ typedef struct validation {
     size_t folds;
 } validation;
 
-static esp_status start_validation(validation *v, const char *learner, const esp_dataset *data,
-                                   const esp_setting *settings, size_t count, size_t folds, uint64_t seed,
-                                   esp_error *err)
+static esp_status start_validation(validation *v, const char *learner, const esp_kernel *kernel,
+                                   const esp_dataset *data, const esp_setting *settings, size_t count, size_t folds,
+                                   uint64_t seed, esp_error *err)
 {
     *v = (validation){.folds = folds};
     esp_status status = espi_settings_parse(&v->settings, learner, settings, count, err);
+    if (status == ESP_OK) status = espi_selected_check(kernel, &v->settings, err);
     if (status == ESP_OK) status = espi_targets_make(&v->targets, data, v->settings.learner, err);
     if (status == ESP_OK) status = espi_weights_check(&v->settings, &v->targets, err);
     if (status != ESP_OK) return status;
@@ -108,15 +108,18 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
     espi_rows *rows = NULL;
     double *scores = NULL;
     *out = NULL;
-    esp_status status = start_validation(&v, learner, data, settings, count, folds, seed, err);
-    const bool online = v.settings.learner == ESPI_PERCEPTRON;
-    if (status == ESP_OK && !online) status = espi_bind(kernel, data, data, run, &bound, err);
-    if (status == ESP_OK && !online) status = espi_rows_new(bound, run, &rows, err);
+    esp_status status = start_validation(&v, learner, kernel, data, settings, count, folds, seed, err);
+    const bool online = v.settings.learner == ESPI_PERCEPTRON, selects = !online && espi_kernel_selects(kernel);
+    if (status == ESP_OK && !online && !selects) status = espi_bind(kernel, data, data, run, &bound, err);
+    if (status == ESP_OK && !online && !selects) status = espi_rows_new(bound, run, &rows, err);
     if (status == ESP_OK) {
         scores = espi_alloc(data->rows, espi_output_count(&v.settings, v.targets.classes) * sizeof *scores);
-        status = scores == NULL ? espi_no_memory(err)
-                 : online ? espi_perceptron_folds(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
-                          : espi_out_of_fold(&v.settings, &v.targets, rows, v.fold, folds, run, scores, err);
+        status =
+            scores == NULL ? espi_no_memory(err)
+            : online ? espi_perceptron_folds(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
+            : selects
+                ? espi_selected_out_of_fold(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
+                : espi_out_of_fold(&v.settings, &v.targets, rows, v.fold, folds, run, scores, err);
     }
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, v.targets.classes, v.targets.name, v.settings.one_vs_one,
@@ -305,19 +308,27 @@ typedef struct search {
     double *scores;
 } search;
 
+/* The settings of a combination; espi_settings_free releases them, also after a failure. */
+static esp_status combine(const search *s, size_t combination, espi_settings *settings, esp_error *err)
+{
+    const esp_tuning *t = s->tuning;
+    *settings = s->validation->settings;
+    settings->probability = settings->keep_partial = false;
+    settings->class_weight = NULL;
+    esp_status status = ESP_OK;
+    if (s->validation->settings.class_weight != NULL)
+        status = espi_settings_set(settings, "class-weight", s->validation->settings.class_weight, NULL, err);
+    for (size_t l = 0; status == ESP_OK && l < t->lines; l++)
+        if (!t->line[l].kernel)
+            status = espi_settings_set(settings, t->line[l].name, esp_tuning_value(t, combination, l), NULL, err);
+    return status == ESP_OK ? espi_settings_check(settings, err) : status;
+}
+
 static esp_status try_combination(search *s, size_t combination, const esp_run *run, esp_error *err)
 {
     const esp_tuning *t = s->tuning;
-    espi_settings settings = s->validation->settings;
-    settings.probability = settings.keep_partial = false;
-    settings.class_weight = NULL;
-    esp_status status = ESP_OK;
-    if (s->validation->settings.class_weight != NULL)
-        status = espi_settings_set(&settings, "class-weight", s->validation->settings.class_weight, NULL, err);
-    for (size_t l = 0; status == ESP_OK && l < t->lines; l++)
-        if (!t->line[l].kernel)
-            status = espi_settings_set(&settings, t->line[l].name, esp_tuning_value(t, combination, l), NULL, err);
-    if (status == ESP_OK) status = espi_settings_check(&settings, err);
+    espi_settings settings;
+    esp_status status = combine(s, combination, &settings, err);
     const bool warm = s->previous < t->combinations && same_but_cost(t, s->previous, combination);
     if (status == ESP_OK && settings.learner == ESPI_PERCEPTRON)
         status = espi_perceptron_folds(&settings, t->kernel[combination], s->data, &s->validation->targets,
@@ -334,6 +345,90 @@ static esp_status try_combination(search *s, size_t combination, const esp_run *
     s->previous = combination;
     s->previous_cost = settings.cost;
     espi_settings_free(&settings);
+    return status;
+}
+
+typedef struct group { /* combinations that share a kernel which selects, and pose the same problems */
+    size_t *combination;
+    espi_settings *settings;
+    espi_selected_run *fits;
+    size_t count;
+} group;
+
+static void free_group(group *g)
+{
+    for (size_t i = 0; g->fits != NULL && g->settings != NULL && i < g->count; i++) {
+        espi_settings_free(&g->settings[i]);
+        espi_fit_free(&g->fits[i].fit);
+        espi_free(g->fits[i].scores);
+    }
+    espi_free(g->combination);
+    espi_free(g->settings);
+    espi_free(g->fits);
+}
+
+static esp_status make_group(const search *s, size_t first, espi_choice one_vs_one, group *g, esp_error *err)
+{
+    const esp_tuning *t = s->tuning;
+    esp_status status = ESP_OK;
+    g->combination = espi_alloc(t->combinations, sizeof *g->combination);
+    g->settings = espi_alloc_zero(t->combinations, sizeof *g->settings);
+    g->fits = espi_alloc_zero(t->combinations, sizeof *g->fits);
+    if (g->combination == NULL || g->settings == NULL || g->fits == NULL) return espi_no_memory(err);
+    for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
+        espi_settings *settings = &g->settings[g->count];
+        espi_selected_run *f = &g->fits[g->count];
+        if (!same_kernel(t, first, c)) continue;
+        t->kernel[c] = t->kernel[first];
+        status = combine(s, c, settings, err);
+        const bool member = settings->one_vs_one == one_vs_one;
+        if (!member) espi_settings_free(settings);
+        if (!member) continue;
+        g->combination[g->count] = c;
+        f->settings = settings;
+        f->warm = g->count > 0 && same_but_cost(t, g->combination[g->count - 1], c);
+        f->scores = espi_alloc(s->data->rows, espi_output_count(settings, s->validation->targets.classes) * sizeof *f->scores);
+        g->count++;
+        if (status == ESP_OK && f->scores == NULL) status = espi_no_memory(err);
+    }
+    return status;
+}
+
+static esp_status search_group(const search *s, group *g, const esp_run *run, esp_error *err)
+{
+    const validation *v = s->validation;
+    const size_t rows = s->data->rows;
+    uint32_t *train = espi_alloc(rows, sizeof *train), *test = espi_alloc(rows, sizeof *test);
+    esp_status status = train == NULL || test == NULL ? espi_no_memory(err) : ESP_OK;
+    espi_selected part = {.kernel = s->tuning->kernel[g->combination[0]],
+                          .data = s->data,
+                          .targets = &v->targets,
+                          .train = train,
+                          .test = test};
+    for (size_t f = 0; status == ESP_OK && f < v->folds; f++) {
+        espi_fold_split(v->fold, rows, f, train, &part.trained, test, &part.tested);
+        status = espi_selected_fit(&part, g->fits, g->count, run, NULL, err);
+        for (size_t i = 0; i < g->count; i++) espi_fit_free(&g->fits[i].fit);
+    }
+    for (size_t i = 0; status == ESP_OK && i < g->count; i++)
+        status = judge(g->fits[i].scores, &v->targets, &g->settings[i], &s->tuning->score[g->combination[i]], err);
+    espi_free(train);
+    espi_free(test);
+    return status;
+}
+
+/* All combinations that share the kernel of `first`, which selects patterns: each fold and problem has its own Gram
+ * rows, so that these are the outer loops. */
+static esp_status search_selected(const search *s, size_t first, const esp_kernel *kernel, const esp_run *run,
+                                  esp_error *err)
+{
+    esp_status status = make_kernel(s->tuning, first, kernel, err);
+    for (espi_choice one_vs_one = 0; status == ESP_OK && one_vs_one < 2; one_vs_one++) {
+        group g = {0};
+        status = make_group(s, first, one_vs_one, &g, err);
+        if (status == ESP_OK && g.count > 0) status = search_group(s, &g, run, err);
+        free_group(&g);
+    }
     return status;
 }
 
@@ -376,7 +471,7 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
     *out = NULL;
     esp_tuning *t = espi_alloc_zero(1, sizeof *t);
     search s = {.tuning = t, .validation = &v, .data = data};
-    esp_status status = start_validation(&v, learner, data, settings, count, folds, seed, err);
+    esp_status status = start_validation(&v, learner, kernel, data, settings, count, folds, seed, err);
     if (status == ESP_OK) status = t == NULL ? espi_no_memory(err) : start_tuning(t, &v, kernel, grid, grid_count, err);
     if (status == ESP_OK) {
         /* Room for one-vs-one, which the grid may ask for. */
@@ -386,8 +481,10 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
         s.scores = espi_alloc(data->rows, outputs * sizeof *s.scores);
         if (s.split == NULL || s.last == NULL || s.scores == NULL) status = espi_no_memory(err);
     }
+    const bool selects = v.settings.learner != ESPI_PERCEPTRON && espi_kernel_selects(kernel);
     for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
-        if (t->kernel[c] == NULL) status = search_kernel(&s, c, kernel, data, run, err);
+        if (t->kernel[c] == NULL)
+            status = selects ? search_selected(&s, c, kernel, run, err) : search_kernel(&s, c, kernel, data, run, err);
     for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
         if (t->score[c] > t->score[t->best]) t->best = c;
     espi_free(s.split);

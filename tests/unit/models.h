@@ -5,6 +5,7 @@
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
 #include "cases.h"
+#include "kernel/pattern.h"
 #include "learn/model_file.h"
 
 #include <errno.h>
@@ -20,10 +21,11 @@ typedef struct recipe {
     size_t classes, outputs;
     bool one_vs_one, platt;
     bool history, vote;
+    const char *patterns; /* per line a pattern of each column, which all outputs select */
     int version; /* of the format; 0: 1 */
 } recipe;
 
-enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, PERCEPTRON, VOTE, RECIPES };
+enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, PERCEPTRON, VOTE, SELECTED, RECIPES };
 
 static const recipe recipes[RECIPES] = {
     [TREE_SVM] = {.name = "tree-svm",
@@ -102,6 +104,22 @@ static const recipe recipes[RECIPES] = {
               .history = true,
               .vote = true,
               .version = 2},
+    [SELECTED] = {.name = "selected",
+                  .learner = "svm",
+                  .settings = "C=1 multiclass=ovr",
+                  .summary = "",
+                  .kernel = "norm(fseq(words, n=2)) + fsst(tree, n=3, lambda=0.5)",
+                  .data = "{\"words\": \"who is he\", \"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\"}\n"
+                          "{\"words\": \"is|VBZ it\", \"tree\": \"(NP (D the) (N dog))\"}\n"
+                          "{\"words\": \"\", \"tree\": \"(S (NP (D a) (N cat)) (VP ran))\"}\n",
+                  .class_name = {"a", "b", "c"},
+                  .classes = 3,
+                  .outputs = 3,
+                  .patterns = "{\"words\": \"who\", \"tree\": \"(NP (D ...) (N ...))\"}\n"
+                              "{\"words\": \"who he\", \"tree\": \"(NP (D the) (N cat))\"}\n"
+                              "{\"words\": \"VBZ it\", \"tree\": \"(S (NP (D the) (N ...)) (VP ...))\"}\n"
+                              "{\"words\": \"he he\", \"tree\": \"(D the)\"}\n",
+                  .version = 3},
 };
 
 static inline char *copied(const char *text)
@@ -154,6 +172,42 @@ static inline esp_dataset *without_examples(void)
     return data;
 }
 
+/* Counts and values as no mining would find them. */
+static inline espi_selection *selection_of(const espi_column *column)
+{
+    espi_selection *s = espi_alloc_zero(1, sizeof *s);
+    esp_error err = {0};
+    assert_non_null(s);
+    const bool trees = column->type == ESP_COLUMN_TREE;
+    s->kind = trees ? ESPI_SELECTED_TREES : ESPI_SELECTED_SEQUENCES;
+    assert_ok(trees ? espi_fragments_of(column, &s->fragments, &err) : espi_trie_of(column, &s->trie, &err), "patterns",
+              &err);
+    espi_patterns *set = trees ? &s->fragments.set : &s->trie.set;
+    for (size_t i = 0; i < set->patterns; i++) {
+        set->x[i] = (uint32_t)(3 * i + 2);
+        set->y[i] = (uint32_t)(2 * i + 1);
+        set->statistic[i] = (double)(7 * i % 4) / 3.0;
+    }
+    return s;
+}
+
+static inline void add_variants(esp_model *m, const recipe *r)
+{
+    esp_dataset *patterns = dataset_of(r->patterns);
+    esp_error err = {0};
+    m->variant = espi_alloc(m->outputs, sizeof *m->variant);
+    assert_non_null(m->variant);
+    for (size_t k = 0; k < m->outputs; k++) {
+        m->variant[k] = kernel_of(r->kernel);
+        for (size_t i = 0; i < m->kernel->leaves; i++) {
+            const espi_column *column;
+            assert_ok(espi_leaf_column(&m->kernel->leaf[i], patterns, &column, &err), "column", &err);
+            m->variant[k]->leaf[i].selection = selection_of(column);
+        }
+    }
+    esp_dataset_free(patterns);
+}
+
 static inline esp_model *made(const recipe *r)
 {
     esp_model *m = espi_model_new();
@@ -172,6 +226,7 @@ static inline esp_model *made(const recipe *r)
     m->bias = numbers(m->outputs, 0.1);
     if (r->platt) m->platt = numbers(2 * m->outputs, -2.0);
     if (r->history) m->history = history_of(m);
+    if (r->patterns != NULL) add_variants(m, r);
     m->vote = r->vote;
     if (r == &recipes[MIXED]) m->support->column[0].trees.root[3] = ESPI_NO_NODE;
     return m;

@@ -73,6 +73,38 @@ static void same_column(const espi_column *a, const espi_column *b)
     }
 }
 
+static void same_patterns(const espi_patterns *a, const espi_patterns *b)
+{
+    assert_int_equal(a->nodes, b->nodes);
+    assert_int_equal(a->patterns, b->patterns);
+    assert_int_equal(a->skip != NULL, b->skip != NULL);
+    SAME(a->parent, b->parent, a->nodes);
+    SAME(a->label, b->label, a->nodes);
+    if (a->nodes > 0) SAME(a->first, b->first, a->nodes + 1);
+    SAME(a->pattern, b->pattern, a->nodes);
+    if (a->skip != NULL) SAME(a->skip, b->skip, a->nodes);
+    SAME(a->node, b->node, a->patterns);
+    SAME(a->x, b->x, a->patterns);
+    SAME(a->y, b->y, a->patterns);
+    SAME(a->statistic, b->statistic, a->patterns);
+}
+
+static void same_selection(const espi_selection *a, const espi_selection *b)
+{
+    const espi_fragments *f = &a->fragments, *g = &b->fragments;
+    assert_int_equal(a->kind, b->kind);
+    assert_true(espi_selection_set(a)->patterns >= 4);
+    same_symbols(&a->trie.symbols, &b->trie.symbols);
+    same_symbols(&f->symbols, &g->symbols);
+    same_patterns(&a->trie.set, &b->trie.set);
+    same_patterns(&f->set, &g->set);
+    assert_int_equal(f->productions, g->productions);
+    if (f->productions == 0) return;
+    SAME(f->label, g->label, f->productions);
+    SAME(f->children, g->children, f->productions + 1);
+    SAME(f->child_label, g->child_label, f->children[f->productions]);
+}
+
 /* All but the kernel, whose print may have more in it in later versions. */
 static void same_model(const esp_model *a, const esp_model *b)
 {
@@ -101,6 +133,10 @@ static void same_model(const esp_model *a, const esp_model *b)
         assert_int_equal(h->at, k->at);
         SAME(&h->origin, &k->origin, 1);
     }
+    assert_int_equal(a->variant != NULL, b->variant != NULL);
+    for (size_t k = 0; a->variant != NULL && k < a->outputs; k++)
+        for (size_t i = 0; i < a->kernel->leaves; i++)
+            same_selection(a->variant[k]->leaf[i].selection, b->variant[k]->leaf[i].selection);
     assert_int_equal(a->support->columns, b->support->columns);
     for (size_t i = 0; i < a->support->columns; i++) same_column(&a->support->column[i], &b->support->column[i]);
 }
@@ -190,9 +226,20 @@ static void summary(void **state)
     assert_non_null(strstr(text, "\nsteps\t15\nepochs\t1\ninto the next epoch\t2\nbytes\t"));
     esp_text_free(text);
     esp_model_free(m);
+    m = made(&recipes[SELECTED]);
+    assert_ok(esp_model_summary(m, &text, &err), "summary", &err);
+    assert_non_null(strstr(text, "\na: fseq patterns\t4\na: fseq\t1 VBZ it\na: fseq\t0.666667 he he\n"
+                                 "a: fseq\t0.333333 who he\na: fsst patterns\t4\na: fsst\t1 "));
+    assert_non_null(strstr(text, "\nb: fseq patterns\t4\n"));
+    esp_text_free(text);
+    m->one_vs_one = true;
+    assert_ok(esp_model_summary(m, &text, &err), "summary", &err);
+    assert_non_null(strstr(text, "\nb against c: fseq\t1 "));
+    esp_text_free(text);
+    esp_model_free(m);
 }
 
-static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON, VOTE}; /* kept in tests/data */
+static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON, VOTE, SELECTED}; /* kept in tests/data */
 
 static void sample_path(const recipe *r, char path[128])
 {
@@ -212,8 +259,11 @@ static void samples_are_still_read(void **state)
         same_model(m, old);
         if (i < 2) assert_memory_equal(esp_model_kernel(old), r->kernel, strlen(r->kernel) - 2);
         double before[9], after[9];
-        assert_ok(esp_gram(m->kernel, m->support, NULL, NULL, before, &err), "gram", &err);
-        assert_ok(esp_gram(old->kernel, old->support, NULL, NULL, after, &err), "gram", &err);
+        const size_t last = m->outputs - 1;
+        assert_ok(esp_gram(m->variant != NULL ? m->variant[last] : m->kernel, m->support, NULL, NULL, before, &err),
+                  "gram", &err);
+        assert_ok(esp_gram(old->variant != NULL ? old->variant[last] : old->kernel, old->support, NULL, NULL, after, &err),
+                  "gram", &err);
         assert_memory_equal(before, after, m->support->rows * m->support->rows * sizeof *before);
         esp_model_free(m);
         esp_model_free(old);
@@ -271,11 +321,14 @@ static void other_versions(void **state)
 {
     (void)state;
     const blob b = file_of(TREE_SVM);
-    store(b.bytes + 8, 3, 4);
+    store(b.bytes + 8, 4, 4);
     sign(b);
     refused(b.bytes, b.size,
-            "the model file has version 3 of the format; this is Espalier " ESP_VERSION
-            ", which reads versions up to 2");
+            "the model file has version 4 of the format; this is Espalier " ESP_VERSION
+            ", which reads versions up to 3");
+    store(b.bytes + 8, 3, 4);
+    sign(b);
+    refused(b.bytes, b.size, "there are patterns, but the kernel selects none");
     store(b.bytes + 8, 2, 4);
     sign(b);
     refused(b.bytes, b.size, "section 'history' is not where it belongs");
@@ -326,6 +379,7 @@ static void memory_runs_out(void **state)
     (void)state;
     memory_runs_out_of(&recipes[MIXED]);
     memory_runs_out_of(&recipes[PERCEPTRON]);
+    memory_runs_out_of(&recipes[SELECTED]);
 }
 
 /* Whatever keeps a model from being written, the file that was there stays. */

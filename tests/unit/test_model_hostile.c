@@ -89,6 +89,25 @@ static const forgery forgeries[] = {
     {PERCEPTRON, "steps", 0, 8, 8, 2, "the step of support example 2 is not between those around it"},
     {PERCEPTRON, "steps", 0, 16, 8, UINT64_MAX, "the step of support example 3 is not between those around it"},
     {PERCEPTRON, "changes", 0, 8, 8, NAN_BITS, "a change is not finite"},
+    {SELECTED, "shape", 0, 24, 8, 4, "its flags are unknown"},
+    {SELECTED, "kernel", 0, 10, 1, 'x', "there is no column 'xords'"},
+    {SELECTED, "parents", 0, 0, 4, 1, "a node comes before its parent"},
+    {SELECTED, "parents", 0, 8, 4, 2, "a node comes before its parent"},
+    {SELECTED, "parents", 1, 4, 4, UINT32_MAX, "a node comes before its parent"},
+    {SELECTED, "labels", 0, 4, 4, 100, "a node has an unknown label"},
+    {SELECTED, "labels", 0, 4, 4, 3, "children are not in order"},
+    {SELECTED, "skips", 0, 4, 4, 1, "children are not in order"},
+    {SELECTED, "skips", 2, 8, 4, UINT32_MAX, "children are not in order"},
+    {SELECTED, "patterns", 0, 0, 4, UINT32_MAX, "a pattern has an unknown node"},
+    {SELECTED, "patterns", 0, 0, 4, 0, "the empty pattern is kept"},
+    {SELECTED, "patterns", 3, 12, 4, 1, "a pattern is numbered wrongly"},
+    {SELECTED, "patterns", 0, 8, 4, 100, "the counts of a pattern are wrong"},
+    {SELECTED, "values", 1, 0, 8, NAN_BITS, "the counts of a pattern are wrong"},
+    {SELECTED, "rules", 0, 0, 4, 100, "a production has an unknown label"},
+    {SELECTED, "rules", 0, 4, 4, 0, "there are too many children"},
+    {SELECTED, "rules", 0, 4, 4, UINT32_MAX, "there are too few children"},
+    {SELECTED, "rulekids", 0, 0, 4, 1000, "a production has an unknown child"},
+    {SELECTED, "rulekids", 0, 0, 4, 0, "a step expands a node that is not there"},
 };
 
 static void forged_numbers(void **state)
@@ -155,12 +174,13 @@ static void use(const esp_model *m)
     esp_text_free(text);
     double gram[64];
     assert_true(m->support->rows <= 8);
-    esp_status status = esp_gram(m->kernel, m->support, NULL, &(esp_run){.threads = 1}, gram, &err);
+    const esp_kernel *kernel = m->variant != NULL ? m->variant[0] : m->kernel;
+    esp_status status = esp_gram(kernel, m->support, NULL, &(esp_run){.threads = 1}, gram, &err);
     assert_true(status == ESP_OK || status == ESP_ERR_RANGE);
-    if (m->history == NULL) return;
+    if (m->history == NULL && m->variant == NULL) return;
     esp_online *online = NULL;
     esp_predictions *p = NULL;
-    status = esp_online_resume(m, NULL, 0, NULL, &online, &err);
+    if (m->history != NULL) status = esp_online_resume(m, NULL, 0, NULL, &online, &err);
     assert_true(status == ESP_OK || status == ESP_ERR_RANGE || status == ESP_ERR_PARAM);
     esp_online_free(online);
     status = esp_predict(m, m->support, &(esp_run){.threads = 1}, &p, &err);
