@@ -3,8 +3,8 @@
  *     K(S_i, S_j) = sum over u of phi_u(S_i) phi_u(S_j),   u that at least two sequences have; i != j
  *
  * A pattern of many sequences is a vector with a number for each of them, and a row adds up the vectors of its
- * patterns; the others are inverted lists. Patterns that one sequence has to itself count in K(S_i, S_i) only, which the recursion
- * gives. */
+ * patterns; the others are inverted lists. Patterns that one sequence has to itself count in K(S_i, S_i) only, which
+ * the recursion gives. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/hot.h"
@@ -13,14 +13,14 @@
 #include <string.h>
 
 enum {
-    MANY = 8,      /* a vector from one sequence in so many on: adding to neighbours is that much faster */
-    STRIP = 1024,  /* columns at a time, which stay in the cache */
-    BYTES = 72,    /* of a posting at most, while all is made */
-    SHARE = 4,     /* part of the memory that may be taken */
+    MANY = 8,        /* a vector from one sequence in so many on: adding to neighbours is that much faster */
+    STRIP = 1024,    /* columns at a time, which stay in the cache */
+    BYTES = 72,      /* of a posting at most, while all is made */
+    SHARE = 4,       /* part of the memory that may be taken */
     PLENTY = 1 << 25 /* postings where no limit is given */
 };
 
-/* What adding up takes, per number and for half a matrix; the unit is a token visited by espi_mine. */
+/* What adding up takes, per number and for half a matrix; the unit is a token visited by espi_seq_mine. */
 static const double list_effort = 0.03, vector_effort = 0.005;
 
 typedef struct collector {
@@ -39,7 +39,7 @@ void espi_seq_block_free(espi_seq_block *b)
     *b = (espi_seq_block){0};
 }
 
-static bool collect_vector(collector *c, const espi_posting *posting, size_t postings)
+static bool collect_vector(collector *c, const espi_seq_posting *posting, size_t postings)
 {
     espi_seq_block *b = c->block;
     const size_t at = b->vectors * b->count;
@@ -50,7 +50,7 @@ static bool collect_vector(collector *c, const espi_posting *posting, size_t pos
     return true;
 }
 
-static bool collect(void *context, uint32_t parent, uint32_t symbol, const espi_posting *posting, size_t postings,
+static bool collect(void *context, uint32_t parent, uint32_t symbol, const espi_seq_posting *posting, size_t postings,
                     uint32_t *number, double *effort)
 {
     (void)parent, (void)symbol;
@@ -105,18 +105,14 @@ esp_status espi_seq_block_make(espi_seq_block *b, const espi_seq_rule *rule, con
     *b = (espi_seq_block){.count = seqs->count};
     collector c = {.block = b, .room = PLENTY};
     if (run != NULL && run->memory > 0 && run->memory / SHARE / BYTES < PLENTY) c.room = run->memory / SHARE / BYTES;
-    const espi_mining mining = {.seqs = seqs,
-                                .rule = rule,
-                                .support = 2,
-                                .effort = effort,
-                                .sink = collect,
-                                .context = &c};
+    const espi_seq_mining mining = {
+        .seqs = seqs, .rule = rule, .support = 2, .effort = effort, .places = c.room, .sink = collect, .context = &c};
     bool done = false;
-    esp_status status = espi_reserve(&b->lists.start, &c.start_capacity, 1, sizeof *b->lists.start)
-                            ? ESP_OK : espi_no_memory(err);
+    esp_status status =
+        espi_reserve(&b->lists.start, &c.start_capacity, 1, sizeof *b->lists.start) ? ESP_OK : espi_no_memory(err);
     if (status == ESP_OK) {
         b->lists.start[0] = 0;
-        status = espi_mine(&mining, run, &done, err);
+        status = espi_seq_mine(&mining, run, &done, err);
     }
     if (status == ESP_OK && done) {
         b->self = espi_alloc(b->count, sizeof *b->self);

@@ -3,8 +3,8 @@
  *     sum_j c_j K(S_j, S) = sum over u of phi_u(S) a_u      a_u = sum_j c_j phi_u(S_j)
  *
  * The u of all S_j are a trie. S walks through it token by token: for each node reached so far that has children,
- * `reach` is the sum over its places so far of lambda^(gaps, those up to the token at hand included); a factor x of the token
- * leads from u to ux, to whose phi the reach of u is added.
+ * `reach` is the sum over its places so far of lambda^(gaps, those up to the token at hand included); a factor x of the
+ * token leads from u to ux, to whose phi the reach of u is added.
  *
  * Most patterns occur in a few sequences only: where that takes less room than a weight per output, their phi are kept
  * instead of a_u. */
@@ -12,10 +12,9 @@
 #include "base/status.h"
 #include "kernel/sequence.h"
 
-#include <float.h>
 #include <string.h>
 
-enum { MOST_POSTINGS = 1 << 23 };
+enum { MOST_POSTINGS = 1 << 23, MOST_VISITS = 100000000 };
 
 typedef struct node {
     uint32_t parent, symbol;
@@ -33,7 +32,7 @@ struct espi_seq_trie {
     uint32_t *slot; /* by parent and symbol, open addressing; ESPI_NO_NODE marks a free one */
     size_t mask;
     double *weight;
-    espi_posting *posting;
+    espi_seq_posting *posting;
     size_t weights, weight_capacity, postings, posting_capacity, all_postings;
     double *coefficient; /* of the sequences, as given */
 };
@@ -91,7 +90,7 @@ static bool make_slots(espi_seq_trie *t)
     return true;
 }
 
-static bool add_weights(espi_seq_trie *t, const espi_posting *posting, size_t postings, node *n)
+static bool add_weights(espi_seq_trie *t, const espi_seq_posting *posting, size_t postings, node *n)
 {
     n->dense = postings * sizeof *posting >= t->outputs * sizeof *t->weight;
     if (!n->dense) {
@@ -113,7 +112,7 @@ static bool add_weights(espi_seq_trie *t, const espi_posting *posting, size_t po
     return true;
 }
 
-static bool add_node(void *context, uint32_t parent, uint32_t symbol, const espi_posting *posting, size_t postings,
+static bool add_node(void *context, uint32_t parent, uint32_t symbol, const espi_seq_posting *posting, size_t postings,
                      uint32_t *number, double *effort)
 {
     espi_seq_trie *t = context;
@@ -139,13 +138,14 @@ esp_status espi_seq_fold(const espi_seq_rule *rule, const espi_seqs *seqs, const
     bool done = false;
     if (status == ESP_OK) {
         memcpy(t->coefficient, coefficient, seqs->count * outputs * sizeof *coefficient);
-        const espi_mining mining = {.seqs = seqs,
-                                    .rule = rule,
-                                    .support = 1,
-                                    .effort = DBL_MAX,
-                                    .sink = add_node,
-                                    .context = t};
-        status = espi_mine(&mining, NULL, &done, err);
+        const espi_seq_mining mining = {.seqs = seqs,
+                                        .rule = rule,
+                                        .support = 1,
+                                        .effort = MOST_VISITS,
+                                        .places = MOST_POSTINGS,
+                                        .sink = add_node,
+                                        .context = t};
+        status = espi_seq_mine(&mining, NULL, &done, err);
     }
     if (status == ESP_OK && done && !make_slots(t)) status = espi_no_memory(err);
     if (status == ESP_OK && done) *out = t;
@@ -188,7 +188,8 @@ static void add_score(const espi_seq_trie *t, const node *n, double phi, double 
 }
 
 /* From a node (or ESPI_NO_NODE, the root) by one factor. */
-static bool follow(const espi_seq_trie *t, espi_seq_walk *w, uint32_t from, double reach, uint32_t symbol, double *score)
+static bool follow(const espi_seq_trie *t, espi_seq_walk *w, uint32_t from, double reach, uint32_t symbol,
+                   double *score)
 {
     const uint32_t to = find(t, from, symbol);
     if (to == ESPI_NO_NODE) return true;
@@ -224,7 +225,8 @@ static bool advance(double lambda, espi_seq_walk *w)
     return true;
 }
 
-esp_status espi_seq_score(const espi_seq_trie *t, espi_seq_walk **walk, const espi_seq *a, double *score, esp_error *err)
+esp_status espi_seq_score(const espi_seq_trie *t, espi_seq_walk **walk, const espi_seq *a, double *score,
+                          esp_error *err)
 {
     if (*walk == NULL) *walk = walk_new(t);
     espi_seq_walk *w = *walk;

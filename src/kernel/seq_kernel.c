@@ -18,11 +18,11 @@ typedef struct seq_part {
     const struct seq_part *base; /* whose side of the columns is used: this part's own, or that of another */
     algorithm algorithm;
     espi_seq_rule rule;
-    espi_seqs rows, cols;   /* each in the symbols of its own dataset */
+    espi_seqs rows, cols; /* each in the symbols of its own dataset */
     bool symmetric;
-    uint32_t *shared;       /* the factors of rows in the symbols of cols; NULL: rows is cols */
-    espi_seq_index index;   /* but not for PAIR */
-    espi_seq_block block;   /* may be empty */
+    uint32_t *shared;     /* the factors of rows in the symbols of cols; NULL: rows is cols */
+    espi_seq_index index; /* but not for PAIR */
+    espi_seq_block block; /* may be empty */
 } seq_part;
 
 typedef struct workspace {
@@ -84,11 +84,11 @@ static esp_status check_memory(const seq_part *p, const esp_run *run, esp_error 
     const double bytes = espi_seq_bytes(&p->rule, longest, longest);
     char need[32], limit[32];
     if (run == NULL || run->memory == 0 || bytes <= (double)run->memory) return ESP_OK;
-    return espi_fail(err, ESP_ERR_MEMORY, "seq: a sequence of %zu tokens takes %s under this n; the limit is %s", longest,
-                     espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+    return espi_fail(err, ESP_ERR_MEMORY, "seq: a sequence of %zu tokens takes %s under this n; the limit is %s",
+                     longest, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
 }
 
-/* What half a matrix takes by matches. The unit is that of espi_mining; the numbers are measured. */
+/* What half a matrix takes by matches. The unit is that of espi_seq_mining; the numbers are measured. */
 static double match_effort(const seq_part *p)
 {
     const double tokens = (double)p->cols.row[p->cols.count];
@@ -184,8 +184,8 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     return ESP_OK;
 }
 
-static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
-                       espi_wide *value, esp_error *err)
+static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j, espi_wide *value,
+                       esp_error *err)
 {
     const seq_part *p = view(part);
     espi_seqs rows = side_i == side_j ? p->rows : rows_of(p);

@@ -6,8 +6,8 @@
  *     J_1(x) = 1      J_m(x) = sum over matches y, i_y < i_x and j_y < j_x, of
  *                                  J_{m-1}(y) lambda^((i_x - i_y - 1) + (j_x - j_y - 1))
  *
- * Two sentences have few words in common. Where there are so many matches that the sums over y would take longer than all
- * pairs of tokens, these are taken, for several columns at a time if that can be. */
+ * Two sentences have few words in common. Where there are so many matches that the sums over y would take longer than
+ * all pairs of tokens, these are taken, for several columns at a time if that can be. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -30,7 +30,7 @@ struct espi_seq_matcher {
     const espi_seqs *cols;
     const espi_seq_index *index;
     size_t matches[CHUNK]; /* per column of the chunk at hand */
-    size_t end[CHUNK];       /* where the next match of the column goes */
+    size_t end[CHUNK];     /* where the next match of the column goes */
     match *match;
     double *ending; /* J_m of the matches of one column */
     size_t match_capacity, ending_capacity;
@@ -62,7 +62,8 @@ bool espi_seq_index_make(espi_seq_index *index, const espi_seqs *s, const espi_s
     const size_t tokens = s->row[s->count], factors = tokens > 0 ? s->token[tokens] : 0;
     index->start = espi_alloc_zero(s->symbols + 2, sizeof *index->start);
     index->at = espi_alloc(factors, sizeof *index->at);
-    if (index->start == NULL || index->at == NULL || !make_powers(index, rule->lambda, longest + espi_seqs_longest(s))) {
+    if (index->start == NULL || index->at == NULL ||
+        !make_powers(index, rule->lambda, longest + espi_seqs_longest(s))) {
         espi_seq_index_free(index);
         return false;
     }
@@ -253,7 +254,8 @@ static esp_status sum_sparse(espi_seq_matcher *m, const espi_seq *a, size_t from
     if (!espi_reserve(&m->match, &m->match_capacity, total, sizeof *m->match)) return espi_no_memory(err);
     gather(m, a, from, to);
     for (size_t k = 0; status == ESP_OK && k < to - from; k++)
-        if (m->matches[k] > 1) status = sum_column(m, m->match + m->end[k] - m->matches[k], m->matches[k], &out[k], err);
+        if (m->matches[k] > 1)
+            status = sum_column(m, m->match + m->end[k] - m->matches[k], m->matches[k], &out[k], err);
     return status;
 }
 

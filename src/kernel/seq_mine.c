@@ -24,22 +24,22 @@ typedef struct list { /* of one pattern */
 
 typedef struct frame { /* a pattern whose extensions are at work */
     uint32_t number;
-    size_t places; /* size of the stack of places without its extensions */
+    size_t places;    /* size of the stack of places without its extensions */
     size_t next, end; /* of the stack of lists */
-    size_t first; /* its first list */
+    size_t first;     /* its first list */
 } frame;
 
-typedef struct tally { /* of a symbol, while a pattern is extended */
-    size_t places; /* then: where the next goes */
+typedef struct tally {   /* of a symbol, while a pattern is extended */
+    size_t places;       /* then: where the next goes */
     uint32_t seqs, last; /* sequences; the newest, counted from 1 */
 } tally;
 
 typedef struct miner {
-    const espi_mining *of;
+    const espi_seq_mining *of;
     place *place;
     list *list;
     frame *frame;
-    espi_posting *posting;
+    espi_seq_posting *posting;
     uint32_t *touched;
     tally *tally; /* per symbol */
     size_t places, place_capacity, lists, list_capacity, frames, frame_capacity, posting_capacity, touched_count,
@@ -112,7 +112,8 @@ static bool start_all(miner *m, bool write)
     return true;
 }
 
-/* Puts the lists of all ux that enough sequences have on the stack, and a frame over them. `u` NULL: the empty pattern. */
+/* Puts the lists of all ux that enough sequences have on the stack, and a frame over them. `u` NULL: the empty pattern.
+ */
 static bool extend(miner *m, const list *u, uint32_t number)
 {
     const frame f = {.number = number, .places = m->places, .first = m->lists, .next = m->lists};
@@ -124,6 +125,10 @@ static bool extend(miner *m, const list *u, uint32_t number)
             places += m->tally[m->touched[i]].places;
             lists++;
         }
+    if (places > m->of->places) {
+        m->effort = HUGE_VAL;
+        return true;
+    }
     if (!espi_reserve(&m->place, &m->place_capacity, places, sizeof *m->place) ||
         !espi_reserve(&m->list, &m->list_capacity, m->lists + lists, sizeof *m->list) ||
         !espi_reserve(&m->frame, &m->frame_capacity, m->frames + 1, sizeof *m->frame))
@@ -149,7 +154,7 @@ static bool tell(miner *m, const list *u, uint32_t parent, uint32_t *number)
     if (!espi_reserve(&m->posting, &m->posting_capacity, u->end - u->first, sizeof *m->posting)) return false;
     for (size_t i = u->first; i < u->end; i++) {
         const place *p = &m->place[i];
-        if (count == 0 || m->posting[count - 1].seq != p->seq) m->posting[count++] = (espi_posting){.seq = p->seq};
+        if (count == 0 || m->posting[count - 1].seq != p->seq) m->posting[count++] = (espi_seq_posting){.seq = p->seq};
         m->posting[count - 1].phi += p->weight;
     }
     return m->of->sink(m->of->context, parent, u->symbol, m->posting, count, number, &m->effort);
@@ -158,7 +163,7 @@ static bool tell(miner *m, const list *u, uint32_t parent, uint32_t *number)
 static esp_status search(miner *m, const esp_run *run, bool *done, esp_error *err)
 {
     if (!extend(m, NULL, ESPI_NO_NODE)) return espi_no_memory(err);
-    while (m->frames > 0) {
+    while (m->frames > 0 && m->effort <= m->of->effort) {
         frame *f = &m->frame[m->frames - 1];
         if (f->next == f->end) {
             m->lists = f->first;
@@ -169,18 +174,18 @@ static esp_status search(miner *m, const esp_run *run, bool *done, esp_error *er
         const list u = m->list[f->next++];
         uint32_t number;
         if (!tell(m, &u, f->number, &number)) return espi_no_memory(err);
-        if (m->effort > m->of->effort) return ESP_OK;
-        if (m->frames < m->of->rule->n && !extend(m, &u, number)) return espi_no_memory(err);
+        if (m->frames < m->of->rule->n && m->effort <= m->of->effort && !extend(m, &u, number))
+            return espi_no_memory(err);
         if (m->effort - m->asked < PATIENCE) continue;
         m->asked = m->effort;
         const esp_status status = espi_progress(run, "computing the kernel", -1.0, err);
         if (status != ESP_OK) return status;
     }
-    *done = true;
+    *done = m->effort <= m->of->effort;
     return ESP_OK;
 }
 
-esp_status espi_mine(const espi_mining *mining, const esp_run *run, bool *done, esp_error *err)
+esp_status espi_seq_mine(const espi_seq_mining *mining, const esp_run *run, bool *done, esp_error *err)
 {
     miner m = {.of = mining};
     *done = false;

@@ -6,9 +6,9 @@
  *     J'_m(i, j)  = lambda J'_m(i, j-1) + J''_m(i, j-1)
  *     J''_m(i, j) = lambda J''_m(i-1, j) + J_{m-1}(i-1, j)
  *
- * (Suzuki et al. 2004, eq. 6-8). J_m counts what ends at (i, j), J'' carries it over gaps in S, J' over gaps in T. For n
- * infinite the sum J over all m obeys one recursion: J = I (1 + J'), with J in the place of J_{m-1}.
- * Rows i are computed one after the other; of the row before only J_m and J''_m are needed. */
+ * (Suzuki et al. 2004, eq. 6-8). J_m counts what ends at (i, j), J'' carries it over gaps in S, J' over gaps in T. For
+ * n infinite the sum J over all m obeys one recursion: J = I (1 + J'), with J in the place of J_{m-1}. Rows i are
+ * computed one after the other; of the row before only J_m and J''_m are needed. */
 #include "kernel/sequence.h"
 
 #include "base/alloc.h"
@@ -116,7 +116,8 @@ esp_status espi_seq_value(const espi_seq_rule *rule, const espi_seq *a, const es
     *value = 0.0;
     if (b->length == 0) return ESP_OK;
     const size_t length = b->length, levels = levels_of(rule, length);
-    if (levels > SIZE_MAX / 32 / length || !espi_reserve(&s->value, &s->capacity, (2 * levels + 1) * length, sizeof *s->value))
+    if (levels > SIZE_MAX / 32 / length ||
+        !espi_reserve(&s->value, &s->capacity, (2 * levels + 1) * length, sizeof *s->value))
         return espi_no_memory(err);
     double *match = s->value, *ending = match + length, *carried = ending + levels * length;
     memset(ending, 0, 2 * levels * length * sizeof *ending);

@@ -8,8 +8,8 @@
  * - espi_seq_value: the recursion over all pairs of tokens of one pair of sequences.
  * - espi_seq_row (seq_match.c): a row of values; the recursion over the pairs of tokens that match, found by an
  *   inverted index, so that columns without a common symbol cost nothing.
- * - espi_mine (seq_mine.c): phi itself. The u that at least two sequences have, with their phi as inverted lists, give
- *   a row by adding up; a weight per u gives a scorer. */
+ * - espi_seq_mine (seq_mine.c): phi itself. The u that at least two sequences have, with their phi as inverted lists,
+ * give a row by adding up; a weight per u gives a scorer. */
 #ifndef ESPI_SEQUENCE_H
 #define ESPI_SEQUENCE_H
 
@@ -18,8 +18,8 @@
 
 #define ESPI_ANY_LENGTH SIZE_MAX
 
-/* A weight that gaps made smaller than this is taken as 0: whatever it adds to K, the same without what came before the gap adds more
- * by a factor of 1 / this. Numbers much smaller slow processors down a hundred times. */
+/* A weight that gaps made smaller than this is taken as 0: whatever it adds to K, the same without what came before the
+ * gap adds more by a factor of 1 / this. Numbers much smaller slow processors down a hundred times. */
 #define ESPI_SEQ_TINY 1e-250
 enum { ESPI_SEQ_STRETCH = 64 }; /* tokens after which to look */
 
@@ -83,7 +83,7 @@ typedef struct espi_seq_index { /* symbol x: at[start[x]] .. at[start[x+1]-1], b
     size_t *start;
     struct espi_seq_place {
         uint32_t seq, position;
-    } *at;
+    } * at;
     double *power; /* lambda^k; all k from powers - 1 on have the last value */
     size_t powers;
     double matches; /* pairs of equal factors, over all pairs of sequences */
@@ -104,42 +104,43 @@ esp_status espi_seq_row(espi_seq_matcher *matcher, const espi_seq *a, size_t fro
 
 /* ---- patterns */
 
-typedef struct espi_posting {
+typedef struct espi_seq_posting {
     uint32_t seq;
     double phi;
-} espi_posting;
+} espi_seq_posting;
 
 /* Takes a pattern u = (parent, symbol); its postings by increasing sequence. ESPI_NO_NODE is the parent of those of
  * length 1. Sets the number under which longer patterns name it as their parent, and adds what it will cost to
  * *effort. False if memory is out. */
-typedef bool (*espi_pattern_sink)(void *context, uint32_t parent, uint32_t symbol, const espi_posting *posting,
-                                  size_t postings, uint32_t *number, double *effort);
+typedef bool (*espi_seq_sink)(void *context, uint32_t parent, uint32_t symbol, const espi_seq_posting *posting,
+                              size_t postings, uint32_t *number, double *effort);
 
-typedef struct espi_mining {
+typedef struct espi_seq_mining {
     const espi_seqs *seqs;
     const espi_seq_rule *rule;
     size_t support; /* only patterns of so many sequences */
     double effort;  /* give up beyond: tokens visited, and what the sink adds */
-    espi_pattern_sink sink;
+    size_t places;  /* give up beyond: places of patterns at work at the same time, 16 bytes each */
+    espi_seq_sink sink;
     void *context;
-} espi_mining;
+} espi_seq_mining;
 
 /* All patterns, depth first, parents before children. *done is false where it was given up. */
-esp_status espi_mine(const espi_mining *mining, const esp_run *run, bool *done, esp_error *err);
+esp_status espi_seq_mine(const espi_seq_mining *mining, const esp_run *run, bool *done, esp_error *err);
 
 /* ---- a symmetric matrix by patterns (seq_block.c) */
 
 typedef struct espi_seq_block {
     size_t count, vectors;
-    espi_lists lists; /* patterns of few sequences */
-    espi_bag bag;     /* the same by sequence */
-    double *vector;   /* patterns of many: `vectors` times phi per sequence */
+    espi_lists lists;  /* patterns of few sequences */
+    espi_bag bag;      /* the same by sequence */
+    double *vector;    /* patterns of many: `vectors` times phi per sequence */
     espi_bag frequent; /* the same by sequence */
-    double *self;     /* K(S, S); NULL: the block is empty */
+    double *self;      /* K(S, S); NULL: the block is empty */
 } espi_seq_block;
 
-/* Takes the patterns that two sequences have, or stays empty where they are too many for the memory, or where making them and
- * the whole matrix is more effort (as in espi_mining). */
+/* Takes the patterns that two sequences have, or stays empty where they are too many for the memory, or where making
+ * them and the whole matrix is more effort (as in espi_seq_mining). */
 esp_status espi_seq_block_make(espi_seq_block *block, const espi_seq_rule *rule, const espi_seqs *seqs, double effort,
                                const esp_run *run, esp_error *err);
 void espi_seq_block_free(espi_seq_block *block);
