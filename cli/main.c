@@ -6,7 +6,7 @@
 #include <string.h>
 
 const cli_command *const cli_commands[] = {&cli_gram, &cli_train,   &cli_predict, &cli_cv, &cli_tune,
-                                           &cli_info, &cli_convert, &cli_sample,  NULL};
+                                           &cli_info, &cli_convert, &cli_grammar, &cli_sample, NULL};
 
 static const cli_command *find_command(const char *name)
 {

@@ -170,6 +170,42 @@ typedef enum esp_gram_format { ESP_GRAM_TEXT, ESP_GRAM_NPY, ESP_GRAM_LIBSVM } es
 ESP_API esp_status esp_gram_write(const double *gram, size_t row_count, size_t col_count, const esp_dataset *labels,
                                   esp_gram_format format, const char *path, const esp_run *run, esp_error *err);
 
+/* ---------------------------------------------------------- grammar rules */
+
+/* Grammar rules (docs/grammars.md) name children of productions that may be missing, and classes of labels that may stand
+ * for each other; the kernel gtk matches trees by them. */
+
+/* How rules are learned. NULL stands for all zeros. */
+typedef struct esp_grammar_options {
+    const char *column;  /* the trees; NULL: the only such column */
+    size_t min_count;    /* a child is optional where its production is seen so often without it; 0: 5 */
+    const char *classes; /* "penn", "ud" or "none"; NULL: "none" */
+    bool all;            /* also productions seen so often that have no optional child; they have no effect */
+} esp_grammar_options;
+
+typedef struct esp_grammar_counts {
+    size_t productions; /* different ones in the trees, those of words left out */
+    size_t frequent;    /* of these: seen min_count times */
+    size_t rules;       /* with optional children */
+    size_t optional;    /* their optional children */
+    size_t matched;     /* rules that match a production of the trees */
+    size_t classes;     /* of labels */
+    size_t members;     /* labels in classes ... */
+    size_t seen;        /* ... of which so many are labels of pre-terminals of the trees */
+    size_t unwritable;  /* productions left out: a label has a control character, which rules cannot name */
+} esp_grammar_counts;
+
+/* Learns rules from trees: *text is a file of rules, in a fixed order, each with the number of times it was seen; released with
+ * esp_text_free. `counts` may be NULL. O(children of productions). */
+ESP_API esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_options *options, char **text,
+                                     esp_grammar_counts *counts, esp_error *err);
+/* Reads a file of rules and tells how they fit trees; `column` as above. */
+ESP_API esp_status esp_grammar_check(const char *path, const esp_dataset *data, const char *column,
+                                     esp_grammar_counts *counts, esp_error *err);
+/* What may be wrong about using a kernel on these data though it can be computed, a sentence per line: rules that match
+ * nothing. *text is NULL if there is nothing to say, else released with esp_text_free. */
+ESP_API esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data, char **text, esp_error *err);
+
 /* ----------------------------------------------------------------- scorers */
 
 /* A weighted sum of kernel values, f(x) = sum_i c_i K(x_i, x), over examples x_i of one dataset: the form in

@@ -3,12 +3,14 @@
  *     expr    = operand (op operand)*          op: "+" < "*" < "^"
  *     operand = number | kernel | "norm" "(" expr ")" | "(" expr ")"
  *     kernel  = name [ "(" [column] ("," name ["." label] "=" value)* ")" ]
+ *     value   = number | choice | file | "{" grammar rules "}"
  *
  * A number is a weight: it must meet a kernel by "*". The exponent of "^" is a whole number. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/status.h"
 #include "kernel/kernel.h"
+#include "kernel/rules.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -24,6 +26,7 @@ typedef struct value { /* what an operand came to: a weight, or the op that comp
 
 typedef struct parser {
     const char *text, *at;
+    bool files; /* may be read */
     esp_kernel *kernel;
     value *operand;
     size_t operands, operand_capacity;
@@ -269,6 +272,36 @@ static esp_status take_value(parser *p, const espi_kernel_class *class, const es
                  espi_quote(p->text + at, place(p) - at, quoted), parameter->info.range);
 }
 
+/* Grammar rules: in braces, or a file's name, in quotes or without blanks, brackets and commas. */
+static esp_status take_rules(parser *p, espi_leaf *leaf)
+{
+    const size_t at = place(p);
+    espi_rules_free(leaf->rules);
+    leaf->rules = NULL;
+    if (*p->at == '{') {
+        size_t end;
+        const esp_status status = espi_rules_parse(p->text, at + 1, &end, &leaf->rules, p->err);
+        p->at = p->text + end;
+        return status;
+    }
+    name file = {0};
+    const size_t size = strcspn(p->at, " \t\r\n,(){}\"");
+    esp_status status = ESP_OK;
+    if (*p->at == '"') {
+        status = take_name(p, &file);
+    } else {
+        file.text = espi_copy_text(p->at, file.size = size);
+        if (file.text == NULL) status = espi_no_memory(p->err);
+        p->at += size;
+    }
+    if (status == ESP_OK && file.size == 0)
+        status = wrong(p, at, "a file of grammar rules is expected, or rules in braces, as in {NP -> DT [JJ] NN; = NN NNS}");
+    if (status == ESP_OK && !p->files) status = wrong(p, at, "grammar rules must stand in braces here, not in a file");
+    if (status == ESP_OK) status = espi_rules_read(file.text, &leaf->rules, p->err);
+    espi_free(file.text);
+    return status;
+}
+
 /* name = value, or name.LABEL = value; the name is read already. */
 static esp_status take_parameter(parser *p, espi_leaf *leaf, const name *key, size_t at, bool *given)
 {
@@ -293,7 +326,8 @@ static esp_status take_parameter(parser *p, espi_leaf *leaf, const name *key, si
         blanks(p);
     }
     double number = 0.0;
-    if (status == ESP_OK) status = take_value(p, leaf->class, &all[i], &number);
+    if (status == ESP_OK && all[i].type == ESPI_RULES) status = take_rules(p, leaf);
+    else if (status == ESP_OK) status = take_value(p, leaf->class, &all[i], &number);
     bool twice = status == ESP_OK && label.text == NULL && given[i];
     for (size_t k = 0; status == ESP_OK && label.text != NULL && k < leaf->symbols; k++)
         twice = twice || (leaf->symbol[k].parameter == i && strcmp(leaf->symbol[k].label, label.text) == 0);
@@ -379,7 +413,7 @@ static esp_status take_kernel(parser *p, const char *text, size_t at)
     *leaf = (espi_leaf){.class = espi_kernels[i]};
     for (size_t n = 0; leaf->class->parameters[n].info.name != NULL; n++) {
         const espi_parameter *parameter = &leaf->class->parameters[n];
-        if (parameter->type != ESPI_CHOICE) /* the default of a choice is its first */
+        if (parameter->type != ESPI_CHOICE && parameter->type != ESPI_RULES) /* that of a choice is its first */
             espi_number_parse(parameter->info.fallback, strlen(parameter->info.fallback), &leaf->value[n]);
     }
     blanks(p);
@@ -479,8 +513,13 @@ static esp_status parse(parser *p)
 
 esp_status esp_kernel_parse(const char *expression, esp_kernel **out, esp_error *err)
 {
+    return espi_kernel_parse(expression, true, out, err);
+}
+
+esp_status espi_kernel_parse(const char *expression, bool files, esp_kernel **out, esp_error *err)
+{
     *out = NULL;
-    parser p = {.text = expression, .at = expression, .err = err};
+    parser p = {.text = expression, .at = expression, .files = files, .err = err};
     p.kernel = espi_alloc_zero(1, sizeof *p.kernel);
     if (p.kernel == NULL) return espi_no_memory(err);
     esp_status status = parse(&p);

@@ -12,7 +12,12 @@
 #include "data/dataset.h"
 #include "kernel/wide.h"
 
-typedef enum espi_parameter_type { ESPI_NUMBER, ESPI_INTEGER, ESPI_CHOICE } espi_parameter_type;
+typedef enum espi_parameter_type {
+    ESPI_NUMBER,
+    ESPI_INTEGER,
+    ESPI_CHOICE,
+    ESPI_RULES /* grammar rules: a file's name, or the rules themselves in braces; none by default */
+} espi_parameter_type;
 
 typedef struct espi_parameter {
     esp_parameter_info info; /* name, help, default and range as texts */
@@ -44,6 +49,7 @@ typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to dat
     double value[ESPI_MAX_PARAMETERS];
     espi_symbol_value *symbol;
     size_t symbols, symbol_capacity;
+    struct espi_rules *rules; /* of the parameter of type ESPI_RULES (rules.h); NULL: none */
 } espi_leaf;
 
 typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;
@@ -92,8 +98,8 @@ struct espi_kernel_class {
     const espi_online_class *online; /* the kernel in sums that grow; NULL: it cannot be learned example by example */
 };
 
-extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_linear,
-    espi_kernel_poly, espi_kernel_rbf;
+extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_ptk, espi_kernel_linear,
+    espi_kernel_poly, espi_kernel_rbf, espi_kernel_gtk;
 
 /* All kernels, ended by NULL. */
 extern const espi_kernel_class *const espi_kernels[];
@@ -121,6 +127,10 @@ struct esp_kernel {
  * refused. */
 esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const char *value, esp_kernel **out,
                             esp_error *err);
+
+/* As esp_kernel_parse; `files`: grammar rules may be given by the name of a file, which is read. An expression from a
+ * model file must not have any read. */
+esp_status espi_kernel_parse(const char *expression, bool files, esp_kernel **out, esp_error *err);
 
 /* The expression of the program; kernel->text is set by it. */
 esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err);

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kernel/kernel.h"
+#include "kernel/rules.h"
 
 /* A name, in quotes unless it reads back without them. */
 static void add_name(espi_text *t, const char *name)
@@ -23,6 +24,14 @@ static void add_name(espi_text *t, const char *name)
     espi_text_string(t, "\"");
 }
 
+/* The rules themselves and not the file they came from, so that the expression stands on its own. */
+static void add_rules(espi_text *t, const espi_rules *rules)
+{
+    espi_text_string(t, "{");
+    if (rules != NULL) espi_text_string(t, rules->text);
+    espi_text_string(t, "}");
+}
+
 static void add_leaf(espi_text *t, const espi_leaf *leaf)
 {
     const espi_parameter *parameter = leaf->class->parameters;
@@ -38,6 +47,7 @@ static void add_leaf(espi_text *t, const espi_leaf *leaf)
         espi_text_string(t, parameter[i].info.name);
         espi_text_string(t, "=");
         if (parameter[i].type == ESPI_CHOICE) espi_text_string(t, parameter[i].choices[(size_t)leaf->value[i]]);
+        else if (parameter[i].type == ESPI_RULES) add_rules(t, leaf->rules);
         else espi_text_number(t, leaf->value[i]);
         comma = ", ";
     }
