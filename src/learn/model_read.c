@@ -4,6 +4,7 @@
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/kernel.h"
 #include "learn/model_file.h"
 
 #include <errno.h>
@@ -327,7 +328,7 @@ static esp_status read_kernel(file *f, esp_model *m)
     esp_status status = read_text(f, "kernel", &text);
     if (status == ESP_OK && strlen(text) > ESPI_MODEL_KERNEL)
         status = wrong(f, "the kernel expression is longer than %d bytes", ESPI_MODEL_KERNEL);
-    if (status == ESP_OK) status = in_file(f, esp_kernel_parse(text, &m->kernel, &why), &why);
+    if (status == ESP_OK) status = in_file(f, espi_kernel_parse(text, false, &m->kernel, &why), &why);
     espi_free(text);
     return status;
 }
