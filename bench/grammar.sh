@@ -1,7 +1,7 @@
 #!/bin/sh
 # The tables of bench/results/grammar.md: the grammar-driven kernel by all its algorithms. See bench/run; PAIRWISE is the
 # number of examples that those which go pair by pair are measured on (default: all, which takes some minutes).
-program=espalier_bench
+program=espalier_bench_ground
 . "$(dirname "$0")/common.sh"
 out=bench/results/grammar.md
 count=10000

@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tables of bench/results/ground.md: Gram matrices and reading. See bench/run.
-program=espalier_bench
+program=espalier_bench_ground
 . "$(dirname "$0")/common.sh"
 out=bench/results/ground.md
 kernel='norm(sst(lambda=0.4))'

@@ -48,6 +48,18 @@ static inline void *need(void *block)
 
 static inline int repeats_of(const char *text) { return atoi(text) < 1 ? 1 : atoi(text) < MOST ? atoi(text) : MOST; }
 
+static const esp_run one_thread = {.threads = 1};
+
+/* `target` may be NULL. */
+static inline esp_dataset *load(const char *path, const char *target)
+{
+    esp_dataset *data;
+    esp_error err;
+    const esp_read_options options = {.target = target};
+    check(esp_dataset_read(path, &options, &one_thread, &data, &err), &err);
+    return data;
+}
+
 static inline esp_kernel *parse(const char *text)
 {
     esp_kernel *kernel;

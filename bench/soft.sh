@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tables of bench/results/soft.md: kernels that match softly. See bench/run.
-program=espalier_bench
+program=espalier_bench_ground
 . "$(dirname "$0")/common.sh"
 out=bench/results/soft.md
 

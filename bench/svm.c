@@ -15,22 +15,11 @@
 
 enum { MANY = 100000000 };
 
-static const esp_run one_thread = {.threads = 1};
-
 static double median_ratio(const double *above, const double *below, int count)
 {
     double ratio[MOST];
     for (int i = 0; i < count; i++) ratio[i] = above[i] / below[i];
     return median(ratio, count);
-}
-
-static esp_dataset *load(const char *path, const char *target)
-{
-    esp_dataset *data;
-    esp_error err;
-    const esp_read_options options = {.target = target};
-    check(esp_dataset_read(path, &options, &one_thread, &data, &err), &err);
-    return data;
 }
 
 static esp_model *train(const esp_kernel *kernel, const esp_dataset *data, const char *cost)

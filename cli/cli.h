@@ -62,8 +62,8 @@ typedef struct cli_command {
     int (*run)(const cli_settings *settings); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_info, cli_convert, cli_grammar,
-    cli_sample;
+extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_info, cli_convert, cli_grammar, cli_sample,
+    cli_srl;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
 extern const cli_command *const cli_commands[];
@@ -138,7 +138,7 @@ enum { CLI_LEARNERS = 8, CLI_LEARNER_OPTIONS = 32, CLI_SETTINGS = 64 };
 typedef struct cli_learning {
     cli_settings common;
     const char *kernel;
-    int learner; /* 1 + its index */
+    int learner; /* 1 + its index; 0: not given */
     /* The settings of all learners, one place for each name. */
     const char *value[CLI_SETTINGS];
     bool flag[CLI_SETTINGS];
@@ -148,8 +148,8 @@ extern const char *cli_learner_names[CLI_LEARNERS + 1];
 /* clang-format off */
 #define CLI_LEARNING_OPTIONS                                                                                            \
     {.name = "learner", .letter = 'l', .kind = CLI_CHOICE, .offset = offsetof(cli_learning, learner),                   \
-     .argument = "NAME", .fallback = "svm", .choices = (const char *const *)cli_learner_names,                          \
-     .help = "what to train: svm for classes, svr for numbers"},                                                        \
+     .argument = "NAME", .choices = (const char *const *)cli_learner_names,                                             \
+     .help = "what to train: svm (the default) or perceptron for classes, svr for numbers"},                            \
     {.name = "kernel", .letter = 'k', .kind = CLI_TEXT, .offset = offsetof(cli_learning, kernel), .argument = "EXPR",   \
      .help = "kernel expression, such as 'norm(sst(tree, lambda=0.4))'"}
 /* clang-format on */
@@ -158,12 +158,12 @@ extern const char *cli_learner_names[CLI_LEARNERS + 1];
 int cli_learners_begin(void);
 const cli_option *cli_learner_options(size_t learner); /* NULL past the last learner */
 const char *cli_learner_title(size_t learner);
-bool cli_learner_has(size_t learner, const char *setting);
-const char *cli_learner_of(const cli_learning *settings); /* the name of the one that was chosen */
+bool cli_learner_has(const char *learner, const char *setting);
+const char *cli_learner_of(const cli_learning *settings); /* the name of the one that was chosen, or the default */
 /* The place of a setting, or CLI_SETTINGS. */
 size_t cli_setting_place(const char *name);
 
-/* Something to learn: kernel, settings and data. Starts as zeros. */
+/* Something to learn: kernel, settings and data. Starts as zeros, or with a learner and a kernel that are known. */
 typedef struct cli_lesson {
     const cli_learning *from;
     const char *learner;
@@ -180,6 +180,20 @@ void cli_lesson_end(cli_lesson *lesson);
 esp_run cli_learn_run(const cli_settings *settings);
 /* Trains on all data, writes the model and says in a line what it is. */
 int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path);
+/* "svm: 6 classes; 3021 of 5452 examples are support vectors; written to ...", and what is odd about it. */
+int cli_tell_model(const cli_settings *settings, const esp_model *model, const char *path);
+/* The value of a key in "key<TAB>value" lines; empty if there is none. */
+const char *cli_find_value(const char *lines, const char *key, char value[64]);
+
+/* ---- learning example by example (online.c) */
+
+typedef struct cli_online {
+    const char *checkpoint, *resume; /* files, or NULL */
+    uint64_t every;                  /* examples between checkpoints; 0: not given */
+} cli_online;
+bool cli_learns_online(const char *learner);
+/* Learns from the stream of the operand and writes the model to `output`, which can be written. */
+int cli_online_train(const cli_learning *learning, const cli_online *options, const char *output);
 
 /* ---- predictions and how good they are (evaluate.c) */
 
@@ -191,6 +205,8 @@ int cli_check_columns(const esp_predictions *predictions, const char *learner, c
 int cli_write_predictions(const esp_predictions *predictions, const char *path, cli_columns columns);
 void cli_tell_metrics(const cli_settings *settings, const esp_metrics *metrics); /* the table, on stderr */
 int cli_write_metrics(const esp_metrics *metrics, const char *path);             /* JSON */
+/* Whether two paths name one file, which need not exist yet. */
+bool cli_same_place(const char *first, const char *second);
 /* Refuses two results in one place; paths may be NULL. */
 int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path,
                      const cli_settings *settings);

@@ -1,7 +1,9 @@
 /* Predictions as lines, and metrics as a table or as JSON: what predict and cv share. */
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns)
 {
@@ -86,10 +88,29 @@ int cli_write_metrics(const esp_metrics *metrics, const char *path)
     return code;
 }
 
+static bool same_stat(const char *first, const char *second)
+{
+    struct stat a, b;
+    return stat(first, &a) == 0 && stat(second, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool cli_same_place(const char *first, const char *second)
+{
+    if (strcmp(first, second) == 0 || same_stat(first, second)) return true;
+    const char *const a = strrchr(first, '/'), *const b = strrchr(second, '/');
+    if (strcmp(a != NULL ? a + 1 : first, b != NULL ? b + 1 : second) != 0) return false;
+    char *const in = a != NULL ? strndup(first, (size_t)(a - first) + 1) : strdup(".");
+    char *const on = b != NULL ? strndup(second, (size_t)(b - second) + 1) : strdup(".");
+    const bool same = in != NULL && on != NULL && same_stat(in, on);
+    free(in);
+    free(on);
+    return same;
+}
+
 int cli_check_places(const char *first, const char *first_path, const char *second, const char *second_path,
                      const cli_settings *settings)
 {
-    if (first_path != NULL && second_path != NULL && strcmp(first_path, second_path) == 0)
+    if (first_path != NULL && second_path != NULL && cli_same_place(first_path, second_path))
         return cli_usage("%s and %s would both be written to %s", first, second,
                          strcmp(first_path, "-") == 0 ? "standard output" : first_path);
     const int code = cli_check_output(first_path, settings);

@@ -80,33 +80,41 @@ const cli_option *cli_learner_options(size_t learner) { return learner < learner
 
 const char *cli_learner_title(size_t learner) { return tables[learner].title; }
 
-bool cli_learner_has(size_t learner, const char *setting)
+bool cli_learner_has(const char *learner, const char *setting)
 {
+    size_t index = 0;
+    while (index < learners && strcmp(cli_learner_names[index], learner) != 0) index++;
     const esp_parameter_info *info;
-    for (size_t i = 0; (info = esp_learner_setting(learner, i)) != NULL; i++)
+    for (size_t i = 0; (info = esp_learner_setting(index, i)) != NULL; i++)
         if (strcmp(info->name, setting) == 0) return true;
     return false;
 }
 
-const char *cli_learner_of(const cli_learning *settings) { return cli_learner_names[settings->learner - 1]; }
-
-static int foreign_setting(const cli_learning *s, const char *name)
+const char *cli_learner_of(const cli_learning *settings)
 {
+    return cli_learner_names[settings->learner > 0 ? settings->learner - 1 : 0];
+}
+
+static int foreign_setting(const char *learner, const char *name)
+{
+    const char *having[CLI_LEARNERS];
+    size_t count = 0;
+    for (size_t l = 0; l < learners; l++)
+        if (cli_learner_has(cli_learner_names[l], name)) having[count++] = cli_learner_names[l];
     char list[200] = "";
-    for (size_t l = 0; l < learners; l++) {
+    for (size_t i = 0; i < count; i++) {
         const size_t used = strlen(list);
-        if (!cli_learner_has(l, name)) continue;
-        snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : " and ", cli_learner_names[l]);
+        snprintf(list + used, sizeof list - used, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " and ", having[i]);
     }
-    return cli_usage("%s%s is a setting of %s, not of %s", name[1] == '\0' ? "-" : "--", name, list, cli_learner_of(s));
+    return cli_usage("%s%s is a setting of %s, not of %s", name[1] == '\0' ? "-" : "--", name, list, learner);
 }
 
 static int gather_settings(const cli_learning *s, cli_lesson *lesson)
 {
-    const size_t learner = (size_t)s->learner - 1;
     for (size_t i = 0; i < setting_count; i++) {
         if (s->value[i] == NULL && !s->flag[i]) continue;
-        if (!cli_learner_has(learner, setting_names[i])) return foreign_setting(s, setting_names[i]);
+        if (!cli_learner_has(lesson->learner, setting_names[i]))
+            return foreign_setting(lesson->learner, setting_names[i]);
         lesson->setting[lesson->settings++] =
             (esp_setting){.name = setting_names[i], .value = s->flag[i] ? "1" : s->value[i]};
     }
@@ -118,8 +126,8 @@ static int gather_settings(const cli_learning *s, cli_lesson *lesson)
 int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson)
 {
     lesson->from = settings;
-    lesson->learner = cli_learner_of(settings);
-    const int code = cli_kernel(settings->kernel, &lesson->kernel);
+    if (lesson->learner == NULL) lesson->learner = cli_learner_of(settings);
+    const int code = lesson->kernel != NULL ? CLI_OK : cli_kernel(settings->kernel, &lesson->kernel);
     return code == CLI_OK ? gather_settings(settings, lesson) : code;
 }
 
@@ -163,8 +171,7 @@ esp_run cli_learn_run(const cli_settings *settings)
     return run;
 }
 
-/* The value of a key in "key<TAB>value" lines; empty if there is none. */
-static const char *find_value(const char *lines, const char *key, char value[64])
+const char *cli_find_value(const char *lines, const char *key, char value[64])
 {
     const size_t size = strlen(key);
     value[0] = '\0';
@@ -177,18 +184,11 @@ static const char *find_value(const char *lines, const char *key, char value[64]
     return value;
 }
 
-/* "svm: 6 classes; 3021 of 5452 examples are support vectors", and how training ended if it did not converge. */
-static int tell_model(const cli_settings *s, const esp_model *model, size_t examples, const char *path)
+/* How training ended, if not as it should. */
+static void tell_end(const cli_settings *s, const char *lines)
 {
-    esp_error error;
-    char *lines = NULL, support[64], end[64], classes[48] = "";
-    const esp_status status = esp_model_summary(model, &lines, &error);
-    if (status != ESP_OK) return cli_error(status, &error);
-    find_value(lines, "support examples", support);
-    find_value(lines, "end", end);
-    if (esp_model_classes(model) > 0) snprintf(classes, sizeof classes, "%zu classes; ", esp_model_classes(model));
-    cli_note(s, "%s: %s%s of %zu examples are support vectors; written to %s", esp_model_learner(model), classes,
-             support, examples, strcmp(path, "-") == 0 ? "standard output" : path);
+    char end[64];
+    cli_find_value(lines, "end", end);
     if (strcmp(end, "interrupted") == 0) {
         cli_note(s, "interrupted: the model is what was learned so far");
     } else if (strcmp(end, "converged") != 0) {
@@ -196,6 +196,23 @@ static int tell_model(const cli_settings *s, const esp_model *model, size_t exam
         cli_note(s, "stopped at the limit of %.0f iterations before it converged; a larger --max-iterations may help",
                  limit != NULL ? strtod(strchr(limit, '=') + 1, NULL) : 0.0);
     }
+}
+
+int cli_tell_model(const cli_settings *s, const esp_model *model, const char *path)
+{
+    esp_error error;
+    char *lines = NULL, support[64], updates[64], examples[64], classes[48] = "";
+    const esp_status status = esp_model_summary(model, &lines, &error);
+    if (status != ESP_OK) return cli_error(status, &error);
+    cli_find_value(lines, "support examples", support);
+    cli_find_value(lines, "updates", updates);
+    cli_find_value(lines, "trained-on", examples);
+    const bool online = updates[0] != '\0';
+    if (esp_model_classes(model) > 0) snprintf(classes, sizeof classes, "%zu classes; ", esp_model_classes(model));
+    cli_note(s, "%s: %s%s %s %s examples%s; written to %s", esp_model_learner(model), classes,
+             online ? updates : support, online ? "updates in" : "of", examples, online ? "" : " are support vectors",
+             strcmp(path, "-") == 0 ? "standard output" : path);
+    if (!online) tell_end(s, lines);
     esp_text_free(lines);
     return CLI_OK;
 }
@@ -218,7 +235,7 @@ int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const c
     int code = CLI_OK;
     if (status != ESP_OK) code = cli_error(status, &error);
     else cli_detail(s, "written in %.3f s", cli_seconds() - began);
-    if (code == CLI_OK) code = tell_model(s, model, esp_dataset_count(lesson->data), path);
+    if (code == CLI_OK) code = cli_tell_model(s, model, path);
     esp_model_free(model);
     return code;
 }

@@ -74,6 +74,7 @@ int cli_flush(int code)
 {
     errno = 0;
     if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
+    if (errno == 0 && putchar('\n') != EOF) (void)fflush(stdout); /* an earlier failure: asks for its reason again */
     return cli_fail("standard output: %s", errno != 0 ? strerror(errno) : "writing failed");
 }
 
@@ -212,7 +213,8 @@ int cli_check_output(const char *path, const cli_settings *settings)
                 in.st_ino == st.st_ino)
                 return cli_usage("%s is what is read; writing to it would replace the data", path);
         if (S_ISDIR(st.st_mode)) return cli_fail("%s: is a directory, not a file to write to", path);
-        return access(path, W_OK) == 0 ? CLI_OK : cli_fail("%s: %s", path, strerror(errno));
+        if (access(path, W_OK) != 0) return cli_fail("%s: %s", path, strerror(errno));
+        if (!S_ISREG(st.st_mode)) return CLI_OK;
     }
     const char *slash = strrchr(path, '/');
     const size_t size = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);

@@ -7,6 +7,7 @@
 typedef struct train_settings {
     cli_learning learning;
     const char *output;
+    cli_online online;
 } train_settings;
 
 /* clang-format off */
@@ -14,6 +15,12 @@ static const cli_option options[] = {
     CLI_LEARNING_OPTIONS,
     {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(train_settings, output),
      .argument = "FILE", .help = "where to write the model"},
+    {.name = "checkpoint", .kind = CLI_TEXT, .offset = offsetof(train_settings, online.checkpoint), .argument = "FILE",
+     .help = "perceptron: keep what is learned so far here; if the file exists, continue from it"},
+    {.name = "every", .kind = CLI_NUMBER, .offset = offsetof(train_settings, online.every), .argument = "N", .least = 1,
+     .most = UINT64_MAX, .help = "examples from one checkpoint to the next; 100,000 if not given"},
+    {.name = "resume", .kind = CLI_TEXT, .offset = offsetof(train_settings, online.resume), .argument = "FILE",
+     .help = "perceptron: go on learning from this model, with its kernel and settings"},
     {.name = NULL}};
 /* clang-format on */
 
@@ -25,29 +32,49 @@ static int check_output(const char *path, const cli_settings *settings)
     return cli_check_output(path, settings);
 }
 
-static int run_train(const cli_settings *settings)
+static int train_at_once(const train_settings *s)
 {
-    const train_settings *s = (const train_settings *)settings;
     cli_lesson lesson = {0};
     int code = cli_lesson_check(&s->learning, &lesson);
-    if (code == CLI_OK) code = check_output(s->output, settings);
+    if (code == CLI_OK) code = check_output(s->output, &s->learning.common);
     if (code == CLI_OK) code = cli_lesson_read(&lesson);
     if (code == CLI_OK) code = cli_lesson_train(&lesson, lesson.kernel, s->output);
     cli_lesson_end(&lesson);
     return code;
 }
 
+static int run_train(const cli_settings *settings)
+{
+    const train_settings *s = (const train_settings *)settings;
+    const char *learner = cli_learner_of(&s->learning);
+    const bool online = s->online.resume != NULL || cli_learns_online(learner);
+    if (!online && (s->online.checkpoint != NULL || s->online.every != 0))
+        return cli_usage("--%s is for the perceptron, which learns example by example; %s looks at all at once",
+                         s->online.checkpoint != NULL ? "checkpoint" : "every", learner);
+    if (!online) return train_at_once(s);
+    const int code = check_output(s->output, settings);
+    return code == CLI_OK ? cli_online_train(&s->learning, &s->online, s->output) : code;
+}
+
 const cli_command cli_train = {
     .name = "train",
     .usage = "-k EXPR -o MODEL DATA",
     .summary = "learns from examples with targets, and writes a model",
-    .text = "Trains a learner on DATA and writes a model file, which 'espalier predict' and 'espalier info' read. The "
-            "file appears when training has succeeded; until then an older one stays as it is.\n"
-            "The rows of the Gram matrix are kept in --memory (default: half of what the machine has); with less, "
-            "training takes longer and gives the same model.\n"
-            "Ctrl-C ends training without a model, or with --keep-partial with the model learned so far.",
+    .text =
+        "Trains a learner on DATA and writes a model file, which 'espalier predict' and 'espalier info' read. The "
+        "file appears when training has succeeded; until then an older one stays as it is.\n"
+        "The rows of the Gram matrix are kept in --memory (default: half of what the machine has); with less, "
+        "training takes longer and gives the same model.\n"
+        "Ctrl-C ends training without a model, or with --keep-partial with the model learned so far.\n"
+        "The perceptron takes one example after the other and holds no more than its model, so that DATA may be "
+        "of any length, also '-' for standard input. A line now and then says how good the predictions were "
+        "before learning from the example. With --checkpoint, the same command goes on after a stop of any kind and "
+        "ends with the same model; then the checkpoint is removed. With --resume, a model learns from new "
+        "data.",
     .examples = "espalier train -k 'norm(sst(tree, lambda=0.4))' -C 10 -o questions.model questions.jsonl\n"
-                "espalier train -l svr -k 'rbf(x, gamma=0.1)' --epsilon 0.05 -o price.model houses.libsvm",
+                "espalier train -l svr -k 'rbf(x, gamma=0.1)' --epsilon 0.05 -o price.model houses.libsvm\n"
+                "espalier train -l perceptron -k 'sst(tree)' --checkpoint c -o days.model days.jsonl.gz\n"
+                "espalier train --resume days.model -o days.model today.jsonl",
     .options = options,
     .reads = true,
     .learns = true,

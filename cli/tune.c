@@ -120,10 +120,10 @@ static void tell_results(const tune_job *job)
 static int train_best(tune_job *job)
 {
     const esp_tuning *t = job->tuning;
-    const size_t best = esp_tuning_best(t), learner = (size_t)job->settings->learning.learner - 1;
+    const size_t best = esp_tuning_best(t);
     cli_lesson *lesson = &job->lesson;
     for (size_t l = 0; l < job->settings->grid.count; l++)
-        if (cli_learner_has(learner, job->name[l]))
+        if (cli_learner_has(lesson->learner, job->name[l]))
             lesson->setting[lesson->settings++] =
                 (esp_setting){.name = job->name[l], .value = esp_tuning_value(t, best, l)};
     return cli_lesson_train(lesson, esp_tuning_kernel(t, best), job->settings->output);

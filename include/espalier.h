@@ -135,6 +135,47 @@ ESP_API void esp_text_free(char *text);
 ESP_API esp_status esp_dataset_sample(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run,
                                       esp_dataset **out, esp_error *err);
 
+/* -------------------------------------------------- semantic role labelling */
+
+typedef enum esp_srl_task {
+    ESP_SRL_BOUNDARY, /* is a constituent an argument of the predicate? 1 or -1 */
+    ESP_SRL_ROLE      /* which one is it? ARG0 .. ARG5, ARGA, ARGM */
+} esp_srl_task;
+
+/* What examples are made of sentences with predicates (docs/srl.md). NULL stands for all zeros. */
+typedef struct esp_srl_options {
+    esp_srl_task task;
+    bool unary_all;        /* every node of a unary chain that spans an argument is one, not only the topmost */
+    bool no_mark;          /* do not write argument and predicate as LABEL-B and LABEL-P */
+    bool full_roles;       /* keep ARGM-TMP, R-ARG0, C-ARG1 and their kin as they are */
+    bool skip_bad;         /* skip bad predicates and sentences instead of failing */
+    const char *documents; /* a file that lists the documents to use, a line each; NULL: all */
+    size_t limit;          /* examples to write at most; 0: all */
+    double sample;         /* the probability that an example is written, drawn from `seed`; 0: all are */
+    uint64_t seed;
+    esp_format to;        /* ESP_FORMAT_JSONL (also: AUTO) or ESP_FORMAT_SVMTK, whose features have numbers */
+    const char *features; /* with SVMTK: where to write "number<TAB>name" of each feature; NULL: nowhere */
+} esp_srl_options;
+
+typedef struct esp_srl_counts {
+    size_t sentences, predicates; /* of the documents that are wanted */
+    size_t examples, positives;   /* written */
+    size_t arguments;             /* of these predicates; the next four are among them */
+    size_t no_constituent;        /* no node spans them */
+    size_t around;                /* they cover the predicate itself */
+    size_t repeated;              /* another argument has the same span; the first one counts */
+    size_t overlapping;           /* they start inside another one; both count */
+    size_t bad;                   /* lines left out by skip_bad, with the predicates of a bad sentence as one */
+    char first_bad[1024];         /* why the first was left out */
+    size_t unknown_documents;     /* listed, but not met; 0 if `limit` ended the reading */
+} esp_srl_counts;
+
+/* Writes examples of the sentences in some .srl files ("-": standard input) to `output` ("-": standard output), which
+ * appears complete or not at all. Memory does not grow with the input, but for the names of features with SVMTK.
+ * `counts` may be NULL. */
+ESP_API esp_status esp_srl_write(const char *const *paths, size_t path_count, const esp_srl_options *options,
+                                 const esp_run *run, const char *output, esp_srl_counts *counts, esp_error *err);
+
 /* ----------------------------------------------------------------- kernels */
 
 /* A kernel expression with its parameters, e.g. "norm(sst(tree, lambda=0.4)) + 0.3*poly(x, degree=3)". */
@@ -236,7 +277,7 @@ typedef struct esp_setting {
 /* What was learned: kernel, learner, classes, support examples with their coefficients. Immutable. */
 typedef struct esp_model esp_model;
 
-/* Trains on a dataset with a target. `learner` is "svm" or "svr". The rows of the Gram matrix are kept in at most
+/* Trains on a dataset with a target. `learner` is "svm", "svr" or "perceptron". The rows of the Gram matrix are kept in at most
  * run->memory bytes (0: all of them). A run that stops at its limit of iterations is a result:
  * esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting keep-partial. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
@@ -320,6 +361,54 @@ ESP_API double esp_tuning_score(const esp_tuning *tuning, size_t combination);
 ESP_API size_t esp_tuning_best(const esp_tuning *tuning);
 /* The kernel of a combination; belongs to the tuning. */
 ESP_API const esp_kernel *esp_tuning_kernel(const esp_tuning *tuning, size_t combination);
+
+/* ------------------------------------------------------- online learning */
+
+/* A learner ("perceptron") that sees one example after the other, holds no more than its model, and can be asked for
+ * that at any time. */
+typedef struct esp_online esp_online;
+
+ESP_API esp_status esp_online_new(const char *learner, const esp_kernel *kernel, const esp_setting *settings,
+                                  size_t count, esp_online **out, esp_error *err);
+/* Goes on from a model that was learned online, with its kernel; settings that are given replace those of the model.
+ * ESP_ERR_PARAM if it was not learned online. */
+ESP_API esp_status esp_online_resume(const esp_model *model, const esp_setting *settings, size_t count,
+                                     const esp_run *run, esp_online **out, esp_error *err);
+/* Goes on from a checkpoint, which is the model of an unfinished run: the next esp_online_learn or esp_online_read passes
+ * over the examples it has seen, and ends as the undisturbed run would have, to the last bit. ESP_ERR_PARAM, with what
+ * differs, if kernel or settings are not those of the checkpoint. With NULL for the kernel both are taken from the checkpoint,
+ * and settings that are given must agree with it. */
+ESP_API esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel,
+                                       const esp_setting *settings, size_t count, const esp_run *run,
+                                       esp_online **out, esp_error *err);
+ESP_API void esp_online_free(esp_online *online);
+
+/* Learns from all examples, as often as the setting epochs says, in their order or shuffled. */
+ESP_API esp_status esp_online_learn(esp_online *online, const esp_dataset *data, const esp_run *run, esp_error *err);
+/* The same from a file that is read once per epoch and never held; standard input allows one epoch. With shuffle the
+ * file is read into memory. */
+ESP_API esp_status esp_online_read(esp_online *online, const char *path, const esp_read_options *options,
+                                   const esp_run *run, esp_error *err);
+
+typedef struct esp_online_stats {
+    uint64_t examples, mistakes; /* seen in all epochs; predicted wrongly before learning from them */
+    uint64_t updates;
+    size_t epoch;                /* the present one, from 1 */
+    uint64_t bad;                /* examples that skip_bad left out */
+    double accuracy;             /* of the predictions before learning */
+    double f1;                   /* of the positive class; the mean over classes from three on; 0 if undefined */
+    size_t classes;
+    size_t nodes, vertices;      /* tree nodes in the model; different subtrees among them */
+    size_t bytes;                /* memory of the model */
+} esp_online_stats;
+ESP_API void esp_online_measure(const esp_online *online, esp_online_stats *out);
+/* `watch` is called after every `every`-th example (0: never) of a run, from the calling thread; a status other than
+ * ESP_OK ends the run with it. */
+typedef esp_status (*esp_online_watcher)(void *user, const esp_online *online, esp_error *err);
+ESP_API void esp_online_watch(esp_online *online, uint64_t every, esp_online_watcher watch, void *user);
+
+/* The model as it stands; also the checkpoint. ESP_ERR_PARAM before two classes were seen. */
+ESP_API esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error *err);
 
 #ifdef __cplusplus
 }

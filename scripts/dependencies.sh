@@ -9,7 +9,7 @@ test="clang libcmocka-dev libsvm-dev zstd"
 case "${1:-}" in
 build) wanted=$build ;;
 test) wanted="$build $test" ;;
-bench) wanted="$build libsvm-dev" ;;
+bench) wanted="$build libsvm-dev time" ;;
 *) echo "usage: dependencies.sh build|test|bench" >&2; exit 2 ;;
 esac
 [ -z "${ESPALIER_NO_INSTALL:-}" ] || exit 0

@@ -5,12 +5,11 @@
  *
  * The trees become the column "tree"; predicates are checked for their shape and left to the task that needs them. */
 #include "base/status.h"
-#include "data/reader.h"
+#include "data/srl_line.h"
 
 static const bool stop_tab[256] = {['\t'] = true, ['\n'] = true};
 
-/* Takes a field of at least one byte and the TAB behind it. */
-static esp_status field(espi_reader *r, const char *what, bool digits, esp_error *err)
+esp_status espi_srl_field(espi_reader *r, const char *what, bool digits, espi_text *copy, esp_error *err)
 {
     espi_stream *s = &r->stream;
     char quoted[96];
@@ -22,14 +21,18 @@ static esp_status field(espi_reader *r, const char *what, bool digits, esp_error
     if (!good)
         return espi_stream_fail(s, err, "%s is no %s; it must be %s", espi_quote(s->at, size, quoted), what,
                                 digits ? "a number" : "a text between TABs");
+    if (copy != NULL) {
+        copy->size = 0;
+        espi_text_add(copy, s->at, size);
+        if (copy->failed) return espi_no_memory(err);
+    }
     espi_stream_advance(s, size);
     if (espi_stream_peek(s) != '\t') return espi_stream_fail(s, err, "a TAB is needed behind the %s", what);
     espi_stream_skip(s);
     return ESP_OK;
 }
 
-/* Takes the letter that opens a line, and its TAB. */
-static esp_status line_start(espi_reader *r, char letter, esp_error *err)
+esp_status espi_srl_line(espi_reader *r, char letter, esp_error *err)
 {
     espi_stream *s = &r->stream;
     char quoted[96];
@@ -37,6 +40,8 @@ static esp_status line_start(espi_reader *r, char letter, esp_error *err)
         espi_stream_advance(s, 2);
         return ESP_OK;
     }
+    if (letter == 'T' && espi_stream_peek(s) == 'P')
+        return espi_stream_fail(s, err, "a predicate (P) needs a tree (T) above it");
     return espi_stream_fail(s, err,
                             "a line starts with T (tree) or P (predicate of the tree above) and a TAB, not with %s",
                             espi_quote(s->at, s->at < s->end, quoted));
@@ -44,10 +49,10 @@ static esp_status line_start(espi_reader *r, char letter, esp_error *err)
 
 static esp_status predicate(espi_reader *r, esp_error *err)
 {
-    esp_status status = line_start(r, 'P', err);
-    if (status == ESP_OK) status = field(r, "token number", true, err);
-    if (status == ESP_OK) status = field(r, "lemma", false, err);
-    if (status == ESP_OK) status = field(r, "frame", false, err);
+    esp_status status = espi_srl_line(r, 'P', err);
+    if (status == ESP_OK) status = espi_srl_field(r, "token number", true, NULL, err);
+    if (status == ESP_OK) status = espi_srl_field(r, "lemma", false, NULL, err);
+    if (status == ESP_OK) status = espi_srl_field(r, "frame", false, NULL, err);
     if (status == ESP_OK) espi_stream_skip_line(&r->stream);
     return status;
 }
@@ -60,10 +65,9 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
         *end = true;
         return ESP_OK;
     }
-    if (espi_stream_peek(s) == 'P') return espi_stream_fail(s, err, "a predicate (P) needs a tree (T) above it");
-    esp_status status = line_start(r, 'T', err);
-    if (status == ESP_OK) status = field(r, "document", false, err);
-    if (status == ESP_OK) status = field(r, "sentence", false, err);
+    esp_status status = espi_srl_line(r, 'T', err);
+    if (status == ESP_OK) status = espi_srl_field(r, "document", false, NULL, err);
+    if (status == ESP_OK) status = espi_srl_field(r, "sentence", false, NULL, err);
     if (status == ESP_OK) status = espi_reader_column(r, "tree", 4, ESP_COLUMN_TREE, &column, err);
     if (status == ESP_OK) status = espi_reader_tree(r, column, false, err);
     if (status == ESP_OK) status = espi_reader_line_end(r, "the tree", err);
@@ -71,11 +75,10 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
     return status;
 }
 
-/* The next tree, as the predicates of a bad one are of no use. */
-static void recover(espi_reader *r)
+void espi_srl_recover(espi_reader *r)
 {
     do espi_stream_skip_line(&r->stream);
     while (espi_stream_peek(&r->stream) >= 0 && espi_stream_peek(&r->stream) != 'T');
 }
 
-const espi_reader_class espi_read_srl = {.target = ESPI_TARGET_NONE, .next = next, .recover = recover};
+const espi_reader_class espi_read_srl = {.target = ESPI_TARGET_NONE, .next = next, .recover = espi_srl_recover};

@@ -51,9 +51,11 @@ static size_t read_raw(espi_stream *s, char *to, size_t room)
         src->ended = src->memory_left == 0;
         return n;
     }
-    ssize_t n;
-    do n = read(src->fd, to, room < SSIZE_MAX ? room : SSIZE_MAX);
-    while (n < 0 && errno == EINTR && (s->status = espi_progress(s->run, "reading", -1.0, &s->error)) == ESP_OK);
+    ssize_t n = -1;
+    do { /* asks first: a signal that came a moment ago does not wake a read that waits */
+        s->status = espi_progress(s->run, "reading", -1.0, &s->error);
+        if (s->status == ESP_OK) n = read(src->fd, to, room < SSIZE_MAX ? room : SSIZE_MAX);
+    } while (s->status == ESP_OK && n < 0 && errno == EINTR);
     if (n < 0 && s->status == ESP_OK) fail(s, espi_fail_errno(&s->error, s->name));
     src->ended = n <= 0;
     return n > 0 ? (size_t)n : 0;

@@ -5,24 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct entry {
+struct espi_bag_entry {
     uint32_t feature;
     double value;
-} entry;
+};
 
-#define STRANGER UINT32_C(0x80000000)
-
-typedef struct builder {
-    espi_bag *bag;
-    espi_symbols *names;
-    bool grow;
-    espi_symbols strangers; /* features that are not among the names, numbered from STRANGER on */
-    entry *entry; /* of the row at hand */
-    size_t entries, capacity;
-    char *lower;
-    size_t lower_capacity;
-    espi_walk walk;
-} builder;
+#define STRANGER UINT32_C(0x80000000) /* from here on features are strangers */
 
 void espi_bag_free(espi_bag *bag)
 {
@@ -35,7 +23,7 @@ void espi_bag_free(espi_bag *bag)
 }
 
 /* Adds to the row. False if memory is out. */
-static bool add(builder *b, const char *text, size_t size, double value)
+static bool add(espi_bag_reader *b, const char *text, size_t size, double value)
 {
     uint32_t feature = b->grow ? espi_symbols_add(b->names, text, size) : espi_symbols_find(b->names, text, size);
     if (feature == ESPI_NO_SYMBOL && !b->grow) {
@@ -45,24 +33,34 @@ static bool add(builder *b, const char *text, size_t size, double value)
     if (feature == ESPI_NO_SYMBOL ||
         !espi_reserve(&b->entry, &b->capacity, b->entries + 1, sizeof *b->entry))
         return false;
-    b->entry[b->entries++] = (entry){.feature = feature, .value = value};
+    b->entry[b->entries++] = (struct espi_bag_entry){.feature = feature, .value = value};
     return true;
 }
 
 static int by_feature(const void *x, const void *y)
 {
-    const entry *a = x, *b = y;
+    const struct espi_bag_entry *a = x, *b = y;
     return (a->feature > b->feature) - (a->feature < b->feature);
 }
 
-/* Sorts the row, adds up equal features and appends it to the bag. */
-static bool end_row(builder *b)
+/* Makes room for another row of `entries`. */
+static bool reserve_row(espi_bag *bag, size_t entries)
 {
-    espi_bag *bag = b->bag;
+    const size_t rows = bag->rows + 1;
+    if (!espi_reserve(&bag->row, &bag->row_capacity, rows + 1, sizeof *bag->row)) return false;
+    bag->row[0] = 0;
+    const size_t total = bag->row[bag->rows] + entries;
+    return espi_reserve(&bag->feature, &bag->feature_capacity, total, sizeof *bag->feature) &&
+           espi_reserve(&bag->value, &bag->value_capacity, total, sizeof *bag->value) &&
+           espi_reserve(&bag->square, &bag->square_capacity, rows, sizeof *bag->square) &&
+           espi_reserve(&bag->other, &bag->other_capacity, rows, sizeof *bag->other);
+}
+
+/* Sorts the row, adds up equal features and appends it to the bag. */
+static bool end_row(espi_bag_reader *b, espi_bag *bag)
+{
+    if (!reserve_row(bag, b->entries)) return false;
     size_t at = bag->row[bag->rows];
-    if (!espi_reserve(&bag->feature, &bag->capacity[0], at + b->entries, sizeof *bag->feature) ||
-        !espi_reserve(&bag->value, &bag->capacity[1], at + b->entries, sizeof *bag->value))
-        return false;
     if (b->entries > 1) qsort(b->entry, b->entries, sizeof *b->entry, by_feature);
     double known = 0.0, other = 0.0;
     for (size_t i = 0; i < b->entries;) {
@@ -80,7 +78,6 @@ static bool end_row(builder *b)
     bag->square[bag->rows] = known + other;
     bag->other[bag->rows++] = other;
     bag->row[bag->rows] = at;
-    b->entries = 0;
     return true;
 }
 
@@ -101,7 +98,7 @@ static void lower_case(char *text, size_t size)
     }
 }
 
-static bool add_words(builder *b, const espi_sequences *s, size_t row)
+static bool add_words(espi_bag_reader *b, const espi_sequences *s, size_t row)
 {
     for (size_t t = s->row[row]; t < s->row[row + 1]; t++) {
         const espi_symbol *word = &s->symbols.symbol[s->factor[s->token[t]]];
@@ -113,13 +110,13 @@ static bool add_words(builder *b, const espi_sequences *s, size_t row)
     return true;
 }
 
-static bool add_leaf(builder *b, const espi_forest *f, espi_ref leaf)
+static bool add_leaf(espi_bag_reader *b, const espi_forest *f, espi_ref leaf)
 {
     const espi_symbol *s = &f->symbols.symbol[espi_leaf_symbol(leaf)];
     return add(b, s->text, s->size, 1.0);
 }
 
-static bool add_leaves(builder *b, const espi_forest *f, espi_ref root)
+static bool add_leaves(espi_bag_reader *b, const espi_forest *f, espi_ref root)
 {
     if (root == ESPI_NO_NODE) return true;
     if (espi_is_leaf(root)) return add_leaf(b, f, root);
@@ -133,7 +130,7 @@ static bool add_leaves(builder *b, const espi_forest *f, espi_ref root)
     return !failed;
 }
 
-static bool add_vector(builder *b, const espi_vectors *v, size_t row)
+static bool add_vector(espi_bag_reader *b, const espi_vectors *v, size_t row)
 {
     for (size_t i = v->row[row]; i < v->row[row + 1]; i++) {
         const espi_symbol *s = &v->features.symbol[v->feature[i]];
@@ -142,27 +139,40 @@ static bool add_vector(builder *b, const espi_vectors *v, size_t row)
     return true;
 }
 
+bool espi_bag_read(espi_bag_reader *b, const espi_column *column, size_t row, espi_bag *bag)
+{
+    b->entries = 0;
+    const bool ok = column->type == ESP_COLUMN_VECTOR     ? add_vector(b, &column->vectors, row)
+                    : column->type == ESP_COLUMN_SEQUENCE ? add_words(b, &column->sequences, row)
+                                                          : add_leaves(b, &column->trees, column->trees.root[row]);
+    return ok && end_row(b, bag);
+}
+
+void espi_bag_reader_free(espi_bag_reader *b)
+{
+    espi_walk_free(&b->walk);
+    espi_symbols_free(&b->strangers);
+    espi_free(b->entry);
+    espi_free(b->lower);
+}
+
 bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names, bool grow)
 {
-    builder b = {.bag = bag, .names = names, .grow = grow};
+    espi_bag_reader b = {.names = names, .grow = grow};
     *bag = (espi_bag){0};
-    bag->row = espi_alloc(column->rows + 1, sizeof *bag->row);
-    bag->square = espi_alloc(column->rows, sizeof *bag->square);
-    bag->other = espi_alloc(column->rows, sizeof *bag->other);
-    bool ok = bag->row != NULL && bag->square != NULL && bag->other != NULL;
-    if (ok) bag->row[0] = 0;
-    for (size_t i = 0; ok && i < column->rows; i++) {
-        ok = column->type == ESP_COLUMN_VECTOR     ? add_vector(&b, &column->vectors, i)
-             : column->type == ESP_COLUMN_SEQUENCE ? add_words(&b, &column->sequences, i)
-                                                   : add_leaves(&b, &column->trees, column->trees.root[i]);
-        ok = ok && end_row(&b);
-    }
-    espi_walk_free(&b.walk);
-    espi_symbols_free(&b.strangers);
-    espi_free(b.entry);
-    espi_free(b.lower);
+    bag->row = espi_alloc_zero(column->rows + 1, sizeof *bag->row); /* there, even if there are no rows */
+    if (bag->row != NULL) bag->row_capacity = column->rows + 1;
+    bool ok = bag->row != NULL;
+    for (size_t i = 0; ok && i < column->rows; i++) ok = espi_bag_read(&b, column, i, bag);
+    espi_bag_reader_free(&b);
     if (!ok) espi_bag_free(bag);
     return ok;
+}
+
+espi_sparse espi_bag_row(const espi_bag *bag, size_t row)
+{
+    const size_t from = bag->row[row], entries = bag->row[row + 1] - from;
+    return entries > 0 ? (espi_sparse){bag->feature + from, bag->value + from, entries} : (espi_sparse){0};
 }
 
 void espi_lists_free(espi_lists *lists)

@@ -13,8 +13,27 @@ typedef struct espi_bag { /* row r: entries row[r] .. row[r+1], features increas
     double *value;
     double *square; /* sum of squares of the whole row ... */
     double *other;  /* ... and of those of its features that the other side lacks */
-    size_t capacity[2];
+    size_t row_capacity, feature_capacity, value_capacity, square_capacity, other_capacity;
 } espi_bag;
+
+typedef struct espi_sparse { /* one row, features increasing */
+    const uint32_t *feature;
+    const double *value;
+    size_t entries;
+} espi_sparse;
+
+/* Puts rows of columns into bags. Set `names` and `grow`, the rest is zero; features not among the names are added to
+ * them if `grow`, or else left out (but count in `square` and `other`). */
+typedef struct espi_bag_reader {
+    espi_symbols *names;
+    bool grow;
+    espi_symbols strangers;       /* features that are not among the names */
+    struct espi_bag_entry *entry; /* of the row at hand */
+    size_t entries, capacity;
+    char *lower;
+    size_t lower_capacity;
+    espi_walk walk;
+} espi_bag_reader;
 
 typedef struct espi_lists { /* feature f occurs in rows row[start[f]] .. row[start[f+1]-1], increasing */
     size_t features;
@@ -23,11 +42,15 @@ typedef struct espi_lists { /* feature f occurs in rows row[start[f]] .. row[sta
     double *value;
 } espi_lists;
 
-/* Makes the bag of a column in the features of `names`, which are added to if `grow`; features not among them are
- * left out (but count in `square` and `other`). A vector column keeps its values, a sequence counts its lower-cased words (the
+/* Appends a row of a column to a bag. A vector column keeps its values, a sequence counts its lower-cased words (the
  * first factor of a token), a tree column counts its leaves as they are. False if memory is out. */
+bool espi_bag_read(espi_bag_reader *reader, const espi_column *column, size_t row, espi_bag *bag);
+void espi_bag_reader_free(espi_bag_reader *reader);
+
+/* The bag of a whole column. False if memory is out. */
 bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names, bool grow);
 void espi_bag_free(espi_bag *bag);
+espi_sparse espi_bag_row(const espi_bag *bag, size_t row); /* valid until the bag changes */
 
 bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features);
 void espi_lists_free(espi_lists *lists);

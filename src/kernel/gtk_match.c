@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "kernel/gtk.h"
 #include "kernel/hot.h"
+#include "kernel/sink.h"
 
 #include <string.h>
 
@@ -22,13 +23,6 @@ typedef struct slot { /* a column of the pool */
     uint32_t users; /* plan nodes that have this column and are still needed, and the group's newest */
     double pending; /* occurrences of nodes that share it, not yet added to w */
 } slot;
-
-typedef struct reach { /* per group of the DAG: how much of it lies in trees before `to` */
-    size_t to;
-    size_t occurrences;
-    uint32_t vertices;
-    uint32_t sum; /* number + 1 of its w in the plan at hand; 0: none */
-} reach;
 
 typedef struct sum { /* w of a group */
     uint32_t group;
@@ -47,7 +41,7 @@ struct espi_gtk_matcher {
     const espi_gtk_link *link;
     const espi_dag *dag;
     const espi_plan *plan; /* at hand */
-    reach *reach;          /* per group of the DAG */
+    espi_reach *reach;          /* per group of the DAG */
     newest *newest;        /* per group */
     slot *slot;
     size_t slots, slot_capacity;
@@ -137,11 +131,6 @@ static void times_pieces(double *restrict col, const uint32_t *restrict child, c
     }
 }
 
-HOT static void add_column(double *restrict w, const double *restrict col, size_t n, double count)
-{
-    for (size_t r = 0; r < n; r++) w[r] += count * col[r];
-}
-
 /* a = o * a + s * (d + e), out = a + q * left. */
 HOT static void step_kept(double *restrict a, const double *restrict s, const double *restrict d,
                           const double *restrict left, double *restrict out, size_t n, double o, double e, double q)
@@ -161,89 +150,23 @@ HOT static void step_skipped(double *restrict a, const double *restrict left, do
     }
 }
 
-static void scatter(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,
-                    const double *restrict w)
-{
-    for (size_t k = 0; k < n; k++) out[at[k].tree - from] += w[at[k].item];
-}
-
-static void scatter_counts(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,
-                           double value)
-{
-    for (size_t k = 0; k < n; k++) out[at[k].tree - from] += value * at[k].item;
-}
-
-HOT static void add_counts(double *restrict out, const uint8_t *restrict count, size_t n, double value)
-{
-    for (size_t j = 0; j < n; j++) out[j] += value * count[j];
-}
-
-/* The sum of f[r] * w[r], in LANES sums that run side by side, whatever the processor. */
-HOT static double dot(const double *restrict f, const double *restrict w, size_t n)
-{
-    enum { LANES = 8 };
-    double lane[LANES] = {0.0}, total = 0.0;
-    size_t r = 0;
-    for (; r + LANES <= n; r += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += f[r + l] * w[r + l];
-    for (; r < n; r++) total += f[r] * w[r];
-    for (size_t l = 0; l < LANES; l++) total += lane[l];
-    return total;
-}
-
 /* ------------------------------------------------------------- one group */
 
-/* How much of a group lies in trees before `to`. Rows mostly come in order, so that this is a few steps on. */
-static reach *reach_of(espi_gtk_matcher *m, uint32_t g, size_t to)
+static espi_reach *reach_of(espi_gtk_matcher *m, uint32_t g, size_t to)
 {
-    const espi_group *group = &m->dag->group[g];
-    reach *c = &m->reach[g];
-    if (c->to == to) return c;
-    if (to >= m->dag->trees) {
-        c->vertices = group->vertices;
-        c->occurrences = group->occurrences;
-    } else if (to < c->to) {
-        *c = (reach){.sum = c->sum};
-    }
-    if (group->inner == 0) c->vertices = group->vertices;
-    while (c->vertices < group->vertices && group->first[c->vertices] < to) c->vertices++;
-    while (c->occurrences < group->occurrences && group->at[c->occurrences].tree < to) c->occurrences++;
-    c->to = to;
-    return c;
+    if (m->reach[g].to != to) espi_reach_to(&m->reach[g], m->dag, &m->dag->group[g], to);
+    return &m->reach[g];
 }
 
-/* What is done with w(.) of a group: scattered over a row, or multiplied with f. */
-typedef struct sink {
-    size_t from, to;
-    double *out;
-    double *const *f; /* NULL: a row */
-    size_t outputs;
-    double *score;
-} sink;
-
-static void use(const espi_gtk_matcher *m, uint32_t g, const double *w, sink *s)
+static void use(const espi_gtk_matcher *m, uint32_t g, const double *w, espi_sink *s)
 {
-    const espi_group *group = &m->dag->group[g];
-    const reach *c = &m->reach[g];
-    if (s->f != NULL) {
-        for (size_t k = 0; k < s->outputs; k++)
-            s->score[k] += group->inner == 0 ? s->f[g][k] * w[0] : dot(s->f[g] + k * group->capacity, w, c->vertices);
-        return;
-    }
-    if (group->dense != NULL) {
-        add_counts(s->out, group->dense + s->from, s->to - s->from, w[0]);
-        return;
-    }
-    size_t first = 0;
-    while (s->from > 0 && first < c->occurrences && group->at[first].tree < s->from) first++;
-    if (group->inner == 0) scatter_counts(s->out, s->from, group->at + first, c->occurrences - first, w[0]);
-    else scatter(s->out, s->from, group->at + first, c->occurrences - first, w);
+    espi_sink_add(s, m->dag, g, &m->reach[g], w);
 }
 
 /* The w of a group that has vertices: zeros at first. */
 static double *sum_of(espi_gtk_matcher *m, uint32_t g)
 {
-    reach *c = &m->reach[g];
+    espi_reach *c = &m->reach[g];
     if (c->sum > 0) return m->sum[c->sum - 1].w;
     if (m->sums == m->sum_room) {
         if (!espi_reserve(&m->sum, &m->sum_capacity, m->sums + 1, sizeof *m->sum)) return NULL;
@@ -381,8 +304,8 @@ static void add_slot(espi_gtk_matcher *m, const slot *s, double count)
 {
     const size_t first = m->link->start[s->group], meetings = m->link->start[s->group + 1] - first;
     for (size_t i = 0; i < meetings; i++) {
-        const reach *c = &m->reach[m->link->meeting[first + i].group];
-        if (c->vertices > 0) add_column(m->sum[c->sum - 1].w, s->value + s->piece[i], c->vertices, count);
+        const espi_reach *c = &m->reach[m->link->meeting[first + i].group];
+        if (c->vertices > 0) espi_add_column(m->sum[c->sum - 1].w, s->value + s->piece[i], c->vertices, count);
     }
 }
 
@@ -531,7 +454,7 @@ static bool add_words(espi_gtk_matcher *m, size_t to)
     return true;
 }
 
-static esp_status match(espi_gtk_matcher *m, const espi_plan *plan, sink *s, esp_error *err)
+static esp_status match(espi_gtk_matcher *m, const espi_plan *plan, espi_sink *s, esp_error *err)
 {
     m->plan = plan;
     m->serial = 0;
@@ -562,14 +485,14 @@ static esp_status match(espi_gtk_matcher *m, const espi_plan *plan, sink *s, esp
 esp_status espi_gtk_match_row(espi_gtk_matcher *m, const espi_plan *plan, size_t from, size_t to, double *out,
                               esp_error *err)
 {
-    sink s = {.from = from, .to = to, .out = out};
+    espi_sink s = {.from = from, .to = to, .out = out};
     return match(m, plan, &s, err);
 }
 
 esp_status espi_gtk_match_score(espi_gtk_matcher *m, const espi_plan *plan, double *const *f, size_t outputs,
                                 double *score, esp_error *err)
 {
-    sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
+    espi_sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
     for (size_t k = 0; k < outputs; k++) score[k] = 0.0;
     return match(m, plan, &s, err);
 }

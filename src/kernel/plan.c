@@ -76,8 +76,9 @@ static void count(builder *b, espi_ref root)
     const espi_plan_chunk *p = b->chunk;
     const espi_forest *f = b->forest;
     const struct espi_plan_start start = p->start[p->trees];
-    espi_plan_node *node = p->node + start.node;
-    espi_plan_word *word = p->word + start.word;
+    /* An array without entries may be NULL, to which nothing can be added. */
+    espi_plan_node *node = b->at.node > 0 ? p->node + start.node : NULL;
+    espi_plan_word *word = b->at.word > 0 ? p->word + start.word : NULL;
     if (!espi_is_leaf(root) && (b->index[root] & ESPI_WORD) != 0) word[0].count = 1.0;
     else if (!espi_is_leaf(root)) node[b->at.node - start.node - 1].count = 1.0;
     for (size_t i = b->at.node - start.node; i-- > 0;) {

@@ -62,10 +62,11 @@ static inline espi_plan espi_plan_of(const espi_plans *plans, size_t tree)
 {
     const espi_plan_chunk *c = &plans->chunk[tree / ESPI_PLAN_CHUNK];
     const struct espi_plan_start *s = &c->start[tree % ESPI_PLAN_CHUNK], *e = s + 1;
-    return (espi_plan){.node = c->node + s->node,
+    /* An array without entries may be NULL, to which nothing can be added. */
+    return (espi_plan){.node = e->node > s->node ? c->node + s->node : NULL,
                        .nodes = e->node - s->node,
-                       .child = c->child + s->child,
-                       .word = c->word + s->word,
+                       .child = e->child > s->child ? c->child + s->child : NULL,
+                       .word = e->word > s->word ? c->word + s->word : NULL,
                        .words = e->word - s->word};
 }
 

@@ -214,7 +214,7 @@ static esp_status row(espi_online_part *part, double *out, esp_error *err)
 {
     tree_part *t = view(part);
     esp_status status = ESP_OK;
-    memset(out, 0, t->kept * sizeof *out);
+    for (size_t e = 0; e < t->kept; e++) out[e] = 0.0;
     if (t->algorithm == ESPI_DAG) status = espi_match_row(t->matcher, &t->plan, 0, t->kept, out, err);
     for (size_t e = 0; t->algorithm != ESPI_DAG && status == ESP_OK && e < t->kept; e++)
         if (!pair(t, e, &out[e])) status = espi_no_memory(err);

@@ -3,20 +3,98 @@
  * A row of dot products comes from inverted lists in one pass; poly and rbf are functions of it. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/bag.h"
-#include "kernel/kernel.h"
+#include "kernel/hot.h"
+#include "kernel/vector_kernel.h"
 
 #include <float.h>
 #include <math.h>
 
-typedef enum shape { LINEAR, POLY, RBF } shape;
+espi_shape espi_shape_of(const espi_leaf *leaf)
+{
+    if (leaf->class == &espi_kernel_linear) return (espi_shape){.kind = ESPI_LINEAR, .gamma = 1.0, .degree = 1};
+    const double gamma = espi_leaf_value(leaf, "gamma");
+    if (leaf->class == &espi_kernel_rbf) return (espi_shape){.kind = ESPI_RBF, .gamma = gamma, .degree = 1};
+    return (espi_shape){.kind = ESPI_POLY,
+                        .gamma = gamma,
+                        .coef0 = espi_leaf_value(leaf, "coef0"),
+                        .degree = (unsigned)espi_leaf_value(leaf, "degree")};
+}
+
+double espi_sparse_dot(espi_sparse x, espi_sparse y)
+{
+    double sum = 0.0;
+    for (size_t i = 0, j = 0; i < x.entries && j < y.entries;) {
+        const uint32_t f = x.feature[i], g = y.feature[j];
+        if (f == g) sum += x.value[i] * y.value[j];
+        i += f <= g;
+        j += g <= f;
+    }
+    return sum;
+}
+
+/* |x - y|^2 term by term; `other` is the square of what x has in features that y's side lacks. */
+static double distance(espi_sparse x, espi_sparse y, double other)
+{
+    size_t i = 0, j = 0;
+    double sum = other;
+    while (i < x.entries || j < y.entries) {
+        const bool left = j == y.entries || (i < x.entries && x.feature[i] <= y.feature[j]);
+        const bool right = i == x.entries || (j < y.entries && y.feature[j] <= x.feature[i]);
+        const double d = (left ? x.value[i] : 0.0) - (right ? y.value[j] : 0.0);
+        sum += d * d;
+        i += left;
+        j += right;
+    }
+    return sum;
+}
+
+double espi_shape_value(const espi_shape *s, espi_sparse x, espi_sparse y, double squares, double other, double dot)
+{
+    if (s->kind == ESPI_LINEAR) return dot;
+    if (s->kind == ESPI_POLY) return espi_power(s->gamma * dot + s->coef0, s->degree);
+    /* |x|^2 + |y|^2 - 2 x.y loses digits when the three are large: then it is summed up directly. */
+    double d = squares - 2.0 * dot;
+    if (!(s->gamma * squares * 64.0 * DBL_EPSILON < 1e-12)) d = distance(x, y, other);
+    return exp(-s->gamma * (d > 0.0 ? d : 0.0));
+}
+
+/* espi_power for many numbers side by side. */
+HOT static void powers(double *restrict value, size_t count, double gamma, double coef0, unsigned degree)
+{
+    enum { SIDE = 256 };
+    double base[SIDE];
+    for (size_t i = 0; degree <= 3 && i < count; i++) { /* the usual ones, in one pass */
+        const double b = gamma * value[i] + coef0;
+        value[i] = degree == 1 ? b : degree == 2 ? b * b : b * (b * b);
+    }
+    for (; degree > 3 && count > 0; value += SIDE) {
+        const size_t n = count < SIDE ? count : SIDE;
+        for (size_t i = 0; i < n; i++) {
+            base[i] = gamma * value[i] + coef0;
+            value[i] = 1.0;
+        }
+        for (unsigned exponent = degree; exponent > 0; exponent >>= 1) {
+            for (size_t i = 0; (exponent & 1) != 0 && i < n; i++) value[i] *= base[i];
+            for (size_t i = 0; i < n; i++) base[i] *= base[i];
+        }
+        count -= n;
+    }
+}
+
+void espi_shape_powers(const espi_shape *s, double *value, size_t count)
+{
+    powers(value, count, s->gamma, s->coef0, s->degree);
+}
+
+double espi_shape_self(const espi_shape *s, double square)
+{
+    return s->kind == ESPI_RBF ? 1.0 : espi_shape_value(s, (espi_sparse){0}, (espi_sparse){0}, 0.0, 0.0, square);
+}
 
 typedef struct vector_part {
     espi_part part;
     const struct vector_part *base; /* whose names, cols and lists are used: this part's own, or those of another */
-    shape shape;
-    double gamma, coef0;
-    unsigned degree;
+    espi_shape shape;
     espi_symbols names; /* features of the columns' side */
     espi_bag rows, cols; /* rows.row == NULL: both sides are `cols` */
     espi_lists lists;
@@ -49,10 +127,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     if (v == NULL) return espi_no_memory(err);
     v->part.class = leaf->class;
     v->base = like != NULL ? view(like) : v;
-    v->shape = leaf->class == &espi_kernel_linear ? LINEAR : leaf->class == &espi_kernel_poly ? POLY : RBF;
-    v->gamma = v->shape == LINEAR ? 1.0 : espi_leaf_value(leaf, "gamma");
-    v->coef0 = v->shape == POLY ? espi_leaf_value(leaf, "coef0") : 0.0;
-    v->degree = v->shape == POLY ? (unsigned)espi_leaf_value(leaf, "degree") : 1;
+    v->shape = espi_shape_of(leaf);
     bool ok = like != NULL || (espi_bag_make(&v->cols, cols, &v->names, true) &&
                                espi_lists_make(&v->lists, &v->cols, v->names.count));
     /* Names are only looked up here, not added. */
@@ -65,32 +140,6 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     return ESP_OK;
 }
 
-/* |x - y|^2 term by term; `other` is the square of what x has in features that y's side lacks. */
-static double distance(const espi_bag *a, size_t i, const espi_bag *b, size_t j, double other)
-{
-    size_t x = a->row[i], y = b->row[j];
-    const size_t x_end = a->row[i + 1], y_end = b->row[j + 1];
-    double sum = other;
-    while (x < x_end || y < y_end) {
-        const bool left = y == y_end || (x < x_end && a->feature[x] <= b->feature[y]);
-        const bool right = x == x_end || (y < y_end && b->feature[y] <= a->feature[x]);
-        const double d = (left ? a->value[x] : 0.0) - (right ? b->value[y] : 0.0);
-        sum += d * d;
-        x += left;
-        y += right;
-    }
-    return sum;
-}
-
-static double rbf(const vector_part *v, const espi_bag *a, size_t i, size_t j, double dot)
-{
-    const double squares = a->square[i] + v->base->cols.square[j];
-    /* |x|^2 + |y|^2 - 2 x.y loses digits when the three are large: then it is summed up directly. */
-    double d = squares - 2.0 * dot;
-    if (!(v->gamma * squares * 64.0 * DBL_EPSILON < 1e-12)) d = distance(a, i, &v->base->cols, j, a->other[i]);
-    return exp(-v->gamma * (d > 0.0 ? d : 0.0));
-}
-
 static esp_status row(const espi_part *part, void *workspace, size_t i, size_t from, size_t to, double *out,
                       esp_error *err)
 {
@@ -99,9 +148,13 @@ static esp_status row(const espi_part *part, void *workspace, size_t i, size_t f
     const espi_bag *a = bag_of(v, ESPI_ROWS);
     for (size_t j = from; j < to; j++) out[j - from] = 0.0;
     espi_lists_row(&v->base->lists, a, i, from, to, 1.0, out);
-    for (size_t j = from; j < to && v->shape == POLY; j++)
-        out[j - from] = espi_power(v->gamma * out[j - from] + v->coef0, v->degree);
-    for (size_t j = from; j < to && v->shape == RBF; j++) out[j - from] = rbf(v, a, i, j, out[j - from]);
+    if (v->shape.kind == ESPI_LINEAR) return ESP_OK;
+    const espi_bag *b = &v->base->cols;
+    const espi_sparse x = espi_bag_row(a, i);
+    if (v->shape.kind == ESPI_POLY) espi_shape_powers(&v->shape, out, to - from);
+    for (size_t j = from; j < to && v->shape.kind == ESPI_RBF; j++)
+        out[j - from] = espi_shape_value(&v->shape, x, espi_bag_row(b, j), a->square[i] + b->square[j], a->other[i],
+                                         out[j - from]);
     return ESP_OK;
 }
 
@@ -110,10 +163,7 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     (void)run, (void)err;
     const vector_part *v = view(part);
     const espi_bag *bag = bag_of(v, side);
-    for (size_t i = 0; i < bag->rows; i++)
-        out[i] = v->shape == RBF      ? 1.0
-                 : v->shape == LINEAR ? bag->square[i]
-                                      : espi_power(v->gamma * bag->square[i] + v->coef0, v->degree);
+    for (size_t i = 0; i < bag->rows; i++) out[i] = espi_shape_self(&v->shape, bag->square[i]);
     return ESP_OK;
 }
 
@@ -137,19 +187,21 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
     const vector_part *v = view(part);
     const espi_bag *a = bag_of(v, side_i), *b = bag_of(v, side_j);
     const bool itself = a == b && i == j;
-    if (v->shape == RBF) {
-        const double d = itself ? 0.0 : distance(a, i, b, j, side_i == side_j ? 0.0 : a->other[i]);
-        *value = espi_wide_of(exp(-v->gamma * d));
+    if (v->shape.kind == ESPI_RBF) {
+        const double other = side_i == side_j ? 0.0 : a->other[i];
+        const double d = itself ? 0.0 : distance(espi_bag_row(a, i), espi_bag_row(b, j), other);
+        *value = espi_wide_of(exp(-v->shape.gamma * d));
         return ESP_OK;
     }
     /* Unknown features count in an example's product with itself. */
     espi_wide dot = wide_dot(a, i, b, j);
     if (itself && a == &v->rows) dot = espi_wide_add(dot, espi_wide_of(a->other[i]));
     *value = dot;
-    if (v->shape == LINEAR) return ESP_OK;
-    const espi_wide base = espi_wide_add(espi_wide_mul(espi_wide_of(v->gamma), dot), espi_wide_of(v->coef0));
+    if (v->shape.kind == ESPI_LINEAR) return ESP_OK;
+    const espi_wide scaled = espi_wide_mul(espi_wide_of(v->shape.gamma), dot);
+    const espi_wide base = espi_wide_add(scaled, espi_wide_of(v->shape.coef0));
     *value = espi_wide_of(1.0);
-    for (unsigned k = 0; k < v->degree; k++) *value = espi_wide_mul(*value, base);
+    for (unsigned k = 0; k < v->shape.degree; k++) *value = espi_wide_mul(*value, base);
     return ESP_OK;
 }
 
@@ -183,7 +235,7 @@ static esp_status score(const espi_part *part, const void *pointer, void *worksp
 
 #define VECTOR_KERNEL                                                                                                  \
     .takes = {[ESP_COLUMN_VECTOR] = true, [ESP_COLUMN_SEQUENCE] = true}, .bind = bind, .free = release, .row = row,    \
-    .diagonal = diagonal, .pair = pair
+    .diagonal = diagonal, .pair = pair, .online = &espi_vector_online
 
 #define GAMMA(default_)                                                                                                \
     {                                                                                                                  \

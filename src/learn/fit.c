@@ -5,7 +5,6 @@
  *     one-vs-one        one problem per pair of classes, over the rows of the two
  *     regression        one problem with two variables per example (smo.h) */
 #include "base/alloc.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "learn/learner.h"
@@ -50,23 +49,20 @@ void espi_fit_free(espi_fit *fit)
 
 static esp_status parse_weights(const char *text, const espi_targets *t, double *weight, esp_error *err)
 {
+    const char *label;
+    size_t size;
+    double value;
+    char quoted[96];
     while (*text != '\0') {
-        const size_t size = strcspn(text, ",");
-        size_t equal = size, class = 0;
-        double value = 0.0;
-        char quoted[96];
-        while (equal > 0 && text[equal - 1] != '=') equal--;
-        while (equal > 0 && class < t->classes &&
-               !(strlen(t->name[class]) == equal - 1 && memcmp(t->name[class], text, equal - 1) == 0))
-            class++;
-        if (equal > 0 && class == t->classes)
-            return espi_fail(err, ESP_ERR_PARAM, "class-weight names the class %s, which the data do not have",
-                             espi_quote(text, equal - 1, quoted));
-        if (equal == 0 || !espi_number_parse(text + equal, size - equal, &value) || !(value > 0.0))
+        size_t class = 0;
+        if (!espi_weight_next(&text, &label, &size, &value))
             return espi_fail(err, ESP_ERR_PARAM, "class-weight has %s; allowed is balanced, or label=weight,... with weights > 0",
-                             espi_quote(text, size, quoted));
+                             espi_quote(text, strcspn(text, ","), quoted));
+        while (class < t->classes && !(strlen(t->name[class]) == size && memcmp(t->name[class], label, size) == 0)) class++;
+        if (class == t->classes)
+            return espi_fail(err, ESP_ERR_PARAM, "class-weight names the class %s, which the data do not have",
+                             espi_quote(label, size, quoted));
         weight[class] = value;
-        text += size + (text[size] == ',');
     }
     return ESP_OK;
 }

@@ -6,13 +6,19 @@
 #include "learn/rows.h"
 #include "learn/smo.h"
 
-typedef enum espi_learner_kind { ESPI_SVM, ESPI_SVR } espi_learner_kind;
+typedef enum espi_learner_kind { ESPI_SVM, ESPI_SVR, ESPI_PERCEPTRON } espi_learner_kind;
+typedef unsigned espi_choice; /* index among the choices of a setting */
 
 typedef struct espi_settings { /* of all learners; what one does not have stays at its default */
     espi_learner_kind learner;
     double cost, positive_weight, epsilon, tolerance;
     size_t max_iterations;
-    bool one_vs_one, probability, no_shrinking, keep_partial, balanced;
+    espi_choice one_vs_one; /* of multiclass: 1 */
+    bool probability, no_shrinking, keep_partial, balanced;
+    espi_choice form; /* an espi_form */
+    size_t epochs;
+    double margin;
+    bool average, vote, shuffle;
     char *class_weight; /* "label=w,label=w", NULL: none */
     uint64_t seed;
 } espi_settings;
@@ -23,9 +29,17 @@ esp_status espi_settings_parse(espi_settings *settings, const char *learner, con
 /* Changes one setting; ESP_ERR_PARAM if the learner has none of this name (then *unknown is set) or refuses the value. */
 esp_status espi_settings_set(espi_settings *settings, const char *name, const char *value, bool *unknown,
                              esp_error *err);
+/* What no single setting can tell: whether they fit together. */
+esp_status espi_settings_check(const espi_settings *settings, esp_error *err);
+/* Back from the text of a model that was learned online. ESP_ERR_PARAM if it is none. */
+esp_status espi_settings_read(espi_settings *settings, const char *learner, const char *text, esp_error *err);
+/* ESP_ERR_PARAM, naming the first that differs, unless all settings are equal. Both are of the same learner. */
+esp_status espi_settings_compare(const espi_settings *checkpoint, const espi_settings *given, esp_error *err);
+/* The next "label=weight" of class-weight; *text goes on behind it. False, with *text where it was, if it is none. */
+bool espi_weight_next(const char **text, const char **label, size_t *size, double *weight);
 void espi_settings_free(espi_settings *settings);
 const char *espi_learner_text(espi_learner_kind learner);
-/* "C=10 multiclass=ovr ...", for a model; NULL if memory is out. */
+/* "C=10 multiclass=ovr ...", for a model; of a perceptron with its seed in front. NULL if memory is out. */
 char *espi_settings_text(const espi_settings *settings);
 
 /* Whether class-weight fits the classes of the targets: to be told before hours of work. */
@@ -44,6 +58,11 @@ struct espi_targets {
 /* ESP_ERR_PARAM if there is no target, one class only, or no number where one is needed. */
 esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, espi_learner_kind learner, esp_error *err);
 void espi_targets_free(espi_targets *targets);
+/* The order of classes: by value (0 for all unless all are numbers), then by bytes. */
+int espi_class_order(const char *name_a, double value_a, const char *name_b, double value_b);
+
+/* Which columns of the data the kernel uses: column[0 .. data->columns). */
+void espi_used_columns(const esp_kernel *kernel, const esp_dataset *data, bool *column);
 
 /* The decision functions learned on some examples. */
 typedef struct espi_fit {

@@ -16,6 +16,15 @@ esp_model *espi_model_new(void)
     return m;
 }
 
+static void free_history(espi_history *h)
+{
+    if (h == NULL) return;
+    espi_free(h->step);
+    espi_free(h->change);
+    espi_free(h->tally);
+    espi_free(h);
+}
+
 void esp_model_free(esp_model *m)
 {
     if (m == NULL) return;
@@ -31,6 +40,7 @@ void esp_model_free(esp_model *m)
     espi_free(m->coefficient);
     espi_free(m->bias);
     espi_free(m->platt);
+    free_history(m->history);
     espi_free(m);
 }
 
@@ -95,6 +105,14 @@ static esp_status add_columns(espi_text *t, const esp_dataset *data, esp_error *
     return ESP_OK;
 }
 
+/* What it takes to go on. The examples behind the last complete epoch are those of a run that is not at its end. */
+static void add_history(espi_text *t, const espi_history *h)
+{
+    add_count(t, "steps", h->steps);
+    add_count(t, "epochs", h->epochs);
+    if (h->at > 0) add_count(t, "into the next epoch", h->at);
+}
+
 esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
 {
     espi_text t = {0};
@@ -110,6 +128,7 @@ esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
     if (m->classes > 0) add_text(&t, "probabilities", m->platt != NULL ? "yes" : "no");
     add_count(&t, "support examples", m->support->rows);
     if (status == ESP_OK) status = add_columns(&t, m->support, err);
+    if (m->history != NULL) add_history(&t, m->history);
     add_count(&t, "bytes", bytes);
     if (m->summary != NULL) espi_text_string(&t, m->summary);
     if (status == ESP_OK) {

@@ -7,8 +7,23 @@
 
 #include <pthread.h>
 
+typedef struct espi_tally { /* of one class: predictions made before learning from the example */
+    uint64_t hits, misses, false_alarms;
+} espi_tally;
+
+typedef struct espi_history { /* of a model learned example by example: what it takes to go on */
+    uint64_t *step;   /* per support example: the step that made it one, from 1, increasing */
+    double *change;   /* support example i, output k: what step i added; change[i * outputs + k] */
+    espi_tally *tally; /* per class */
+    uint64_t steps;   /* examples seen, in all epochs */
+    uint64_t mistakes;
+    uint64_t epochs;  /* complete ones of the last run */
+    double scale;     /* the largest score of an example so far, in absolute value */
+    uint64_t at;      /* examples seen in its present epoch */
+} espi_history;
+
 struct esp_model {
-    char *learner;       /* "svm", "svr" */
+    char *learner;       /* "svm", "svr", "perceptron" */
     char *settings;      /* "C=10 multiclass=ovr ...": all of them, one blank between, as given to the learner */
     char *summary;       /* "key<TAB>value" lines about the training run; may be empty */
     esp_kernel *kernel;
@@ -18,9 +33,11 @@ struct esp_model {
     bool one_vs_one;      /* outputs are the pairs (0,1), (0,2), ..., (1,2), ...; positive score: the first of the pair */
     size_t outputs;       /* decision functions: 1 for a regression and for two classes (positive score: class 1, the
                              second), else one per class or per pair */
-    double *coefficient;  /* support example i, output k: coefficient[i * outputs + k] */
+    double *coefficient;  /* support example i, output k: coefficient[i * outputs + k]; what predicts */
     double *bias;         /* per output */
     double *platt;        /* NULL, or per output A and B: P = 1 / (1 + exp(A f + B)) */
+    espi_history *history; /* NULL: not learned online */
+    bool vote;            /* updates vote (perceptron.h) instead of being summed up; needs a history */
     pthread_mutex_t lock; /* guards `folded`, which the first prediction makes; all else never changes */
     espi_folded *folded;
 };

@@ -53,6 +53,31 @@ static esp_status check_numbers(const esp_model *m, esp_error *err)
     return ESP_OK;
 }
 
+/* Updates in their order, and counts that no run could contradict. */
+static esp_status check_history(const esp_model *m, esp_error *err)
+{
+    const espi_history *h = m->history;
+    if (h == NULL) return m->vote ? WRONG("there is a vote without a history") : ESP_OK;
+    if (m->classes == 0 || m->one_vs_one) return WRONG("only one-vs-rest classes are learned example by example");
+    if (!(h->scale >= 0.0) || !isfinite(h->scale)) return WRONG("the largest score is not a number >= 0");
+    if (!all_finite(h->change, m->support->rows * m->outputs)) return WRONG("a change is not finite");
+    for (size_t i = 0; i < m->support->rows; i++)
+        if (h->step[i] <= (i > 0 ? h->step[i - 1] : 0) || h->step[i] > h->steps)
+            return WRONG("the step of support example %zu is not between those around it", i + 1);
+    uint64_t seen = 0, missed = 0, alarms = 0;
+    for (size_t c = 0; c < m->classes; c++) {
+        const espi_tally *t = &h->tally[c];
+        if (t->hits > h->steps - seen || t->misses > h->steps - seen - t->hits || t->false_alarms > h->steps - alarms)
+            return WRONG("the predictions of the classes are more than the examples seen");
+        seen += t->hits + t->misses;
+        missed += t->misses;
+        alarms += t->false_alarms;
+    }
+    if (seen != h->steps || missed != h->mistakes || alarms > missed || h->at > h->steps)
+        return WRONG("the predictions of the classes do not add up to the examples seen");
+    return ESP_OK;
+}
+
 /* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32
  * bits, and no tree that was read from data comes near the bound. */
 static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
@@ -105,6 +130,7 @@ esp_status espi_model_check(const esp_model *m, esp_error *err)
     if (data->columns > ESPI_MODEL_COLUMNS) return WRONG("there are more than %d columns", ESPI_MODEL_COLUMNS);
     esp_status status = check_classes(m, err);
     if (status == ESP_OK) status = check_numbers(m, err);
+    if (status == ESP_OK) status = check_history(m, err);
     for (size_t i = 0; status == ESP_OK && i < data->columns; i++)
         status = check_column(data, &data->column[i], &names, err);
     espi_symbols_free(&names);

@@ -1,4 +1,4 @@
-/* Model files, version 1: what the writer and the reader share. docs/model-format.md describes the format. */
+/* Model files, versions 1 and 2: what the writer and the reader share. docs/model-format.md describes the format. */
 #ifndef ESPI_MODEL_FILE_H
 #define ESPI_MODEL_FILE_H
 
@@ -8,7 +8,7 @@
 #define ESPI_MODEL_MAGIC "\x89" "ESP\r\n\x1A\n"
 
 enum {
-    ESPI_MODEL_VERSION = 1,
+    ESPI_MODEL_VERSION = 2, /* the latest; models without a history are written in version 1 */
     /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
     ESPI_MODEL_MAGIC_SIZE = 8,
     ESPI_MODEL_CHECKSUM = 24, /* where it stands */
@@ -20,7 +20,7 @@ enum {
     ESPI_MODEL_ALIGN = 64 /* of sections */
 };
 
-enum { ESPI_MODEL_ONE_VS_ONE = 1, ESPI_MODEL_PLATT = 2 }; /* flags of the section "shape" */
+enum { ESPI_MODEL_ONE_VS_ONE = 1, ESPI_MODEL_PLATT = 2, ESPI_MODEL_VOTE = 4 }; /* flags of the section "shape" */
 enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 };     /* flags of a column of vectors */
 
 /* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:

@@ -3,183 +3,72 @@
  * are built anew by the code that built them first, which must number everything as the file does. */
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
-#include "base/status.h"
 #include "kernel/kernel.h"
-#include "learn/model_file.h"
+#include "learn/model_section.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
-typedef struct file {
-    const char *name;
-    const unsigned char *bytes;
-    size_t size;
-    size_t sections, next; /* the section to take next */
-    size_t end;            /* of what was taken so far */
-    esp_error *err;
-} file;
-
-typedef struct span { /* the bytes of a section */
-    const unsigned char *at;
-    size_t size;
-    const char *tag;
-} span;
-
-static uint32_t u32_at(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
-static uint64_t u64_at(const unsigned char *p) { return u32_at(p) | (uint64_t)u32_at(p + 4) << 32; }
-
-ESPI_PRINTF(2, 3) static esp_status wrong(const file *f, const char *format, ...)
-{
-    char clause[700];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(clause, sizeof clause, format, args);
-    va_end(args);
-    return espi_fail(f->err, ESP_ERR_PARSE, "%s: the model file is wrong: %s", f->name, clause);
-}
-
-static esp_status wrong_section(const file *f, span s, const char *clause)
-{
-    return wrong(f, "section '%s': %s", s.tag, clause);
-}
-
-/* --------------------------------------------------------------- sections */
-
-/* The next section, which must be of this name and start where the one before ends, up to padding. */
-static esp_status take(file *f, const char *tag, span *out)
-{
-    char expected[ESPI_MODEL_TAG + 1] = "";
-    strncpy(expected, tag, ESPI_MODEL_TAG);
-    if (f->next == f->sections) return wrong(f, "section '%s' is missing", tag);
-    const unsigned char *entry = f->bytes + ESPI_MODEL_HEADER + f->next * ESPI_MODEL_ENTRY;
-    if (memcmp(entry, expected, ESPI_MODEL_TAG) != 0)
-        return wrong(f, "section '%s' is not where it belongs, at place %zu", tag, f->next + 1);
-    const uint64_t offset = u64_at(entry + ESPI_MODEL_TAG), size = u64_at(entry + ESPI_MODEL_TAG + 8);
-    const size_t padding = -f->end & (ESPI_MODEL_ALIGN - 1);
-    const bool inside = padding <= f->size - f->end && size <= f->size - f->end - padding;
-    if (!inside || offset != f->end + padding) return wrong(f, "section '%s' does not lie where it should", tag);
-    for (size_t i = 0; i < padding; i++)
-        if (f->bytes[f->end + i] != 0) return wrong(f, "there is something before section '%s'", tag);
-    *out = (span){.at = f->bytes + offset, .size = (size_t)size, .tag = tag};
-    f->end = (size_t)(offset + size);
-    f->next++;
-    return ESP_OK;
-}
-
-/* A section of items of this size each. */
-static esp_status take_items(file *f, const char *tag, size_t item, span *out, size_t *count)
-{
-    const esp_status status = take(f, tag, out);
-    if (status != ESP_OK) return status;
-    *count = out->size / item;
-    return out->size % item == 0 ? ESP_OK : wrong_section(f, *out, "it ends in the middle of a number");
-}
-
-static esp_status copy_text(const file *f, span s, char **out)
-{
-    if (s.size > 0 && memchr(s.at, '\0', s.size) != NULL) return wrong_section(f, s, "there is a NUL byte in a text");
-    *out = espi_copy_text((const char *)s.at, s.size);
-    return *out != NULL ? ESP_OK : espi_no_memory(f->err);
-}
-
-static esp_status read_text(file *f, const char *tag, char **out)
-{
-    span s = {0};
-    const esp_status status = take(f, tag, &s);
-    return status == ESP_OK ? copy_text(f, s, out) : status;
-}
-
-static esp_status read_u32(file *f, const char *tag, uint32_t **out, size_t *count)
-{
-    span s = {0};
-    const esp_status status = take_items(f, tag, 4, &s, count);
-    if (status != ESP_OK) return status;
-    *out = espi_alloc(*count, sizeof **out);
-    for (size_t i = 0; *out != NULL && i < *count; i++) (*out)[i] = u32_at(s.at + 4 * i);
-    return *out != NULL ? ESP_OK : espi_no_memory(f->err);
-}
-
-static esp_status read_doubles(file *f, const char *tag, uint64_t expected, double **out)
-{
-    span s = {0};
-    size_t count;
-    const esp_status status = take_items(f, tag, 8, &s, &count);
-    if (status != ESP_OK) return status;
-    if (count != expected)
-        return wrong(f, "section '%s': there are %zu numbers instead of %llu", tag, count,
-                     (unsigned long long)expected);
-    *out = espi_alloc(count, sizeof **out);
-    for (size_t i = 0; *out != NULL && i < count; i++) {
-        const uint64_t bits = u64_at(s.at + 8 * i);
-        memcpy(&(*out)[i], &bits, sizeof bits);
-    }
-    return *out != NULL ? ESP_OK : espi_no_memory(f->err);
-}
-
 /* Where pieces end, as an array of where they start; the caller knows where the last must end. */
-static esp_status read_ends(file *f, const char *tag, size_t shortest, size_t **out, size_t *count)
+static esp_status read_ends(espi_model_file *f, const char *tag, size_t shortest, size_t **out, size_t *count)
 {
-    span s = {0};
-    const esp_status status = take_items(f, tag, 8, &s, count);
+    espi_span s = {0};
+    const esp_status status = espi_section_items(f, tag, 8, &s, count);
     if (status != ESP_OK) return status;
     size_t *start = *out = espi_alloc(*count + 1, sizeof *start);
     if (start == NULL) return espi_no_memory(f->err);
     start[0] = 0;
     for (size_t i = 0; i < *count; i++) {
-        const uint64_t end = u64_at(s.at + 8 * i);
+        const uint64_t end = espi_u64_at(s.at + 8 * i);
         if (end > f->size || end < start[i] || end - start[i] < shortest)
-            return wrong_section(f, s, "a piece ends where it cannot");
+            return espi_section_wrong(f, s, "a piece ends where it cannot");
         start[i + 1] = (size_t)end;
     }
     return ESP_OK;
 }
 
 /* Strings, each a new one, so that they are numbered as in the file. */
-static esp_status read_symbols(file *f, const char *tag, espi_symbols *symbols)
+static esp_status read_symbols(espi_model_file *f, const char *tag, espi_symbols *symbols)
 {
-    span s = {0};
-    const esp_status status = take(f, tag, &s);
+    espi_span s = {0};
+    const esp_status status = espi_section_take(f, tag, &s);
     if (status != ESP_OK) return status;
-    if (s.size < 8 || u64_at(s.at) > (s.size - 8) / 8) return wrong_section(f, s, "it has not room for its strings");
-    const size_t count = (size_t)u64_at(s.at);
+    if (s.size < 8 || espi_u64_at(s.at) > (s.size - 8) / 8)
+        return espi_section_wrong(f, s, "it has not room for its strings");
+    const size_t count = (size_t)espi_u64_at(s.at);
     const unsigned char *text = s.at + 8 + 8 * count;
     const size_t size = s.size - 8 - 8 * count;
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
-        const uint64_t end = u64_at(s.at + 8 + 8 * i);
-        if (end < at || end > size) return wrong_section(f, s, "a string ends where it cannot");
-        if (end - at >= UINT32_MAX || i >= ESPI_NO_SYMBOL) return wrong_section(f, s, "there are too many strings");
+        const uint64_t end = espi_u64_at(s.at + 8 + 8 * i);
+        if (end < at || end > size) return espi_section_wrong(f, s, "a string ends where it cannot");
+        if (end - at >= UINT32_MAX || i >= ESPI_NO_SYMBOL)
+            return espi_section_wrong(f, s, "there are too many strings");
         const uint32_t number = espi_symbols_add(symbols, (const char *)text + at, (size_t)end - at);
         if (number == ESPI_NO_SYMBOL) return espi_no_memory(f->err);
-        if (number != i) return wrong_section(f, s, "a string is given twice");
+        if (number != i) return espi_section_wrong(f, s, "a string is given twice");
         at = (size_t)end;
     }
-    return at == size ? ESP_OK : wrong_section(f, s, "there are bytes behind the strings");
+    return at == size ? ESP_OK : espi_section_wrong(f, s, "there are bytes behind the strings");
 }
 
 /* ------------------------------------------------------------------ trees */
 
 typedef struct tables { /* the sections of a forest, and how many items each has */
-    span rules, rule_kids, nodes, node_kids;
+    espi_span rules, rule_kids, nodes, node_kids;
     size_t rule_count, rule_kid_count, node_count, node_kid_count;
 } tables;
 
-static esp_status take_tables(file *f, tables *t)
+static esp_status take_tables(espi_model_file *f, tables *t)
 {
-    esp_status status = take_items(f, "rules", 8, &t->rules, &t->rule_count);
-    if (status == ESP_OK) status = take_items(f, "rulekids", 4, &t->rule_kids, &t->rule_kid_count);
-    if (status == ESP_OK) status = take_items(f, "nodes", 4, &t->nodes, &t->node_count);
-    if (status == ESP_OK) status = take_items(f, "nodekids", 4, &t->node_kids, &t->node_kid_count);
+    esp_status status = espi_section_items(f, "rules", 8, &t->rules, &t->rule_count);
+    if (status == ESP_OK) status = espi_section_items(f, "rulekids", 4, &t->rule_kids, &t->rule_kid_count);
+    if (status == ESP_OK) status = espi_section_items(f, "nodes", 4, &t->nodes, &t->node_count);
+    if (status == ESP_OK) status = espi_section_items(f, "nodekids", 4, &t->node_kids, &t->node_kid_count);
     return status;
 }
 
@@ -189,28 +78,30 @@ static bool is_node(const espi_forest *forest, espi_ref node)
 }
 
 /* The next vertex; its children start at *at in the section and in `kids`. */
-static esp_status add_vertex(const file *f, const tables *t, espi_forest *forest, espi_ref *kids, size_t *at)
+static esp_status add_vertex(const espi_model_file *f, const tables *t, espi_forest *forest, espi_ref *kids, size_t *at)
 {
     const size_t v = forest->vertices;
-    const uint32_t rule = u32_at(t->nodes.at + 4 * v);
-    if (rule >= t->rule_count) return wrong_section(f, t->nodes, "a node has an unknown rule");
-    const uint32_t label = u32_at(t->rules.at + 8 * (size_t)rule), arity = u32_at(t->rules.at + 8 * (size_t)rule + 4);
-    if (label >= forest->symbols.count) return wrong_section(f, t->rules, "a rule has an unknown label");
-    if (arity == 0) return wrong_section(f, t->rules, "a rule has no children");
-    if (arity > t->node_kid_count - *at) return wrong_section(f, t->node_kids, "there are too few children");
+    const uint32_t rule = espi_u32_at(t->nodes.at + 4 * v);
+    if (rule >= t->rule_count) return espi_section_wrong(f, t->nodes, "a node has an unknown rule");
+    const uint32_t label = espi_u32_at(t->rules.at + 8 * (size_t)rule),
+                   arity = espi_u32_at(t->rules.at + 8 * (size_t)rule + 4);
+    if (label >= forest->symbols.count) return espi_section_wrong(f, t->rules, "a rule has an unknown label");
+    if (arity == 0) return espi_section_wrong(f, t->rules, "a rule has no children");
+    if (arity > t->node_kid_count - *at) return espi_section_wrong(f, t->node_kids, "there are too few children");
     for (size_t k = 0; k < arity; k++) {
-        kids[k] = u32_at(t->node_kids.at + 4 * (*at + k));
-        if (!is_node(forest, kids[k])) return wrong_section(f, t->node_kids, "a child is unknown or comes too late");
+        kids[k] = espi_u32_at(t->node_kids.at + 4 * (*at + k));
+        if (!is_node(forest, kids[k]))
+            return espi_section_wrong(f, t->node_kids, "a child is unknown or comes too late");
     }
     const espi_ref vertex = espi_forest_node(forest, label, kids, arity);
     if (vertex == ESPI_NO_NODE) return espi_no_memory(f->err);
-    if (vertex != v) return wrong_section(f, t->nodes, "a node is given twice");
-    if (forest->vertex[v].production != rule) return wrong_section(f, t->nodes, "a node has the rule of another");
+    if (vertex != v) return espi_section_wrong(f, t->nodes, "a node is given twice");
+    if (forest->vertex[v].production != rule) return espi_section_wrong(f, t->nodes, "a node has the rule of another");
     *at += arity;
     return ESP_OK;
 }
 
-static esp_status build_forest(const file *f, const tables *t, espi_forest *forest)
+static esp_status build_forest(const espi_model_file *f, const tables *t, espi_forest *forest)
 {
     size_t at = 0;
     esp_status status = ESP_OK;
@@ -222,28 +113,30 @@ static esp_status build_forest(const file *f, const tables *t, espi_forest *fore
     while (status == ESP_OK && forest->vertices < t->node_count) status = add_vertex(f, t, forest, kids, &at);
     espi_free(kids);
     if (status != ESP_OK) return status;
-    if (at != t->node_kid_count) return wrong_section(f, t->node_kids, "there are too many children");
-    if (forest->productions != t->rule_count) return wrong_section(f, t->rules, "a rule is of no node");
+    if (at != t->node_kid_count) return espi_section_wrong(f, t->node_kids, "there are too many children");
+    if (forest->productions != t->rule_count) return espi_section_wrong(f, t->rules, "a rule is of no node");
     bool same = forest->child_labels == t->rule_kid_count;
     for (size_t i = 0; same && i < t->rule_kid_count; i++)
-        same = forest->child_label[i] == u32_at(t->rule_kids.at + 4 * i);
-    return same ? ESP_OK : wrong_section(f, t->rule_kids, "these are not the labels of the nodes' children");
+        same = forest->child_label[i] == espi_u32_at(t->rule_kids.at + 4 * i);
+    return same ? ESP_OK : espi_section_wrong(f, t->rule_kids, "these are not the labels of the nodes' children");
 }
 
-static esp_status read_trees(file *f, espi_column *c, size_t rows)
+static esp_status read_trees(espi_model_file *f, espi_column *c, size_t rows)
 {
     espi_forest *forest = &c->trees;
     tables t = {0};
     esp_status status = read_symbols(f, "symbols", &forest->symbols);
     if (status == ESP_OK) status = take_tables(f, &t);
     if (status == ESP_OK) status = build_forest(f, &t, forest);
-    if (status == ESP_OK) status = read_u32(f, "roots", &forest->root, &forest->roots);
+    if (status == ESP_OK) status = espi_section_u32(f, "roots", &forest->root, &forest->roots);
     if (status != ESP_OK) return status;
     forest->root_capacity = c->rows = forest->roots;
     for (size_t i = 0; i < forest->roots; i++)
         if (forest->root[i] != ESPI_NO_NODE && !is_node(forest, forest->root[i]))
-            return wrong(f, "section 'roots': tree %zu has an unknown root", i + 1);
-    return c->rows == rows ? ESP_OK : wrong(f, "section 'roots': there are %zu trees for %zu examples", c->rows, rows);
+            return espi_model_wrong(f, "section 'roots': tree %zu has an unknown root", i + 1);
+    return c->rows == rows
+               ? ESP_OK
+               : espi_model_wrong(f, "section 'roots': there are %zu trees for %zu examples", c->rows, rows);
 }
 
 /* ---------------------------------------------------- sequences and vectors */
@@ -255,58 +148,61 @@ static bool all_below(const uint32_t *number, size_t count, size_t bound)
     return true;
 }
 
-static esp_status read_sequences(file *f, espi_column *c)
+static esp_status read_sequences(espi_model_file *f, espi_column *c)
 {
     espi_sequences *s = &c->sequences;
     esp_status status = read_symbols(f, "symbols", &s->symbols);
     if (status == ESP_OK) status = read_ends(f, "rows", 0, &s->row, &c->rows);
     if (status == ESP_OK) status = read_ends(f, "tokens", 1, &s->token, &s->tokens);
-    if (status == ESP_OK) status = read_u32(f, "factors", &s->factor, &s->factors);
+    if (status == ESP_OK) status = espi_section_u32(f, "factors", &s->factor, &s->factors);
     if (status != ESP_OK) return status;
     s->row_capacity = c->rows + 1;
     s->token_capacity = s->tokens + 1;
     s->factor_capacity = s->factors;
     if (s->row[c->rows] != s->tokens || s->token[s->tokens] != s->factors)
-        return wrong(f, "sequences, tokens and factors do not fit together");
-    return all_below(s->factor, s->factors, s->symbols.count) ? ESP_OK : wrong(f, "a factor is an unknown word");
+        return espi_model_wrong(f, "sequences, tokens and factors do not fit together");
+    return all_below(s->factor, s->factors, s->symbols.count) ? ESP_OK
+                                                              : espi_model_wrong(f, "a factor is an unknown word");
 }
 
-static esp_status read_vectors(file *f, espi_column *c)
+static esp_status read_vectors(espi_model_file *f, espi_column *c)
 {
     espi_vectors *v = &c->vectors;
     esp_status status = read_symbols(f, "symbols", &v->features);
     if (status == ESP_OK) status = read_ends(f, "rows", 0, &v->row, &c->rows);
-    if (status == ESP_OK) status = read_u32(f, "features", &v->feature, &v->entries);
-    if (status == ESP_OK) status = read_doubles(f, "values", v->entries, &v->value);
+    if (status == ESP_OK) status = espi_section_u32(f, "features", &v->feature, &v->entries);
+    if (status == ESP_OK) status = espi_section_doubles(f, "values", v->entries, &v->value);
     if (status != ESP_OK) return status;
     v->row_capacity = c->rows + 1;
     v->feature_capacity = v->value_capacity = v->entries;
-    if (v->row[c->rows] != v->entries) return wrong(f, "vectors and features do not fit together");
-    if (!all_below(v->feature, v->entries, v->features.count)) return wrong(f, "a vector has an unknown feature");
+    if (v->row[c->rows] != v->entries) return espi_model_wrong(f, "vectors and features do not fit together");
+    if (!all_below(v->feature, v->entries, v->features.count))
+        return espi_model_wrong(f, "a vector has an unknown feature");
     for (size_t r = 0; r < c->rows; r++)
         for (size_t i = v->row[r] + 1; i < v->row[r + 1]; i++)
-            if (v->feature[i] <= v->feature[i - 1]) return wrong(f, "the features of a vector are not in order");
+            if (v->feature[i] <= v->feature[i - 1])
+                return espi_model_wrong(f, "the features of a vector are not in order");
     return ESP_OK;
 }
 
-static esp_status read_column(file *f, esp_dataset *data)
+static esp_status read_column(espi_model_file *f, esp_dataset *data)
 {
-    span s = {0};
-    esp_status status = take(f, "column", &s);
+    espi_span s = {0};
+    esp_status status = espi_section_take(f, "column", &s);
     if (status != ESP_OK) return status;
-    if (s.size < 8) return wrong_section(f, s, "it is too short");
-    const uint32_t type = u32_at(s.at), flags = u32_at(s.at + 4);
+    if (s.size < 8) return espi_section_wrong(f, s, "it is too short");
+    const uint32_t type = espi_u32_at(s.at), flags = espi_u32_at(s.at + 4);
     const uint32_t allowed = type == ESP_COLUMN_VECTOR ? ESPI_MODEL_DENSE | ESPI_MODEL_SCALAR : 0;
-    if (type > ESP_COLUMN_VECTOR) return wrong_section(f, s, "its type is unknown");
+    if (type > ESP_COLUMN_VECTOR) return espi_section_wrong(f, s, "its type is unknown");
     if ((flags & ~allowed) != 0 || (flags & allowed) == (ESPI_MODEL_DENSE | ESPI_MODEL_SCALAR))
-        return wrong_section(f, s, "its flags are unknown");
+        return espi_section_wrong(f, s, "its flags are unknown");
     if (!espi_reserve(&data->column, &data->column_capacity, data->columns + 1, sizeof *data->column))
         return espi_no_memory(f->err);
     espi_column *c = &data->column[data->columns++];
     *c = (espi_column){
         .type = (esp_column_type)type,
         .vectors = {.dense = (flags & ESPI_MODEL_DENSE) != 0, .scalar = (flags & ESPI_MODEL_SCALAR) != 0}};
-    status = copy_text(f, (span){.at = s.at + 8, .size = s.size - 8, .tag = s.tag}, &c->name);
+    status = espi_span_text(f, (espi_span){.at = s.at + 8, .size = s.size - 8, .tag = s.tag}, &c->name);
     if (status != ESP_OK) return status;
     if (c->type == ESP_COLUMN_TREE) return read_trees(f, c, data->rows);
     return c->type == ESP_COLUMN_SEQUENCE ? read_sequences(f, c) : read_vectors(f, c);
@@ -315,25 +211,25 @@ static esp_status read_column(file *f, esp_dataset *data)
 /* ------------------------------------------------------------------ model */
 
 /* A failure of another part of the library, as one of this file. */
-static esp_status in_file(const file *f, esp_status status, const esp_error *why)
+static esp_status in_file(const espi_model_file *f, esp_status status, const esp_error *why)
 {
     if (status == ESP_OK) return ESP_OK;
-    return status == ESP_ERR_MEMORY ? espi_no_memory(f->err) : wrong(f, "%s", why->message);
+    return status == ESP_ERR_MEMORY ? espi_no_memory(f->err) : espi_model_wrong(f, "%s", why->message);
 }
 
-static esp_status read_kernel(file *f, esp_model *m)
+static esp_status read_kernel(espi_model_file *f, esp_model *m)
 {
     esp_error why = {0};
     char *text = NULL;
-    esp_status status = read_text(f, "kernel", &text);
+    esp_status status = espi_section_text(f, "kernel", &text);
     if (status == ESP_OK && strlen(text) > ESPI_MODEL_KERNEL)
-        status = wrong(f, "the kernel expression is longer than %d bytes", ESPI_MODEL_KERNEL);
+        status = espi_model_wrong(f, "the kernel expression is longer than %d bytes", ESPI_MODEL_KERNEL);
     if (status == ESP_OK) status = in_file(f, espi_kernel_parse(text, false, &m->kernel, &why), &why);
     espi_free(text);
     return status;
 }
 
-static esp_status read_classes(file *f, esp_model *m)
+static esp_status read_classes(espi_model_file *f, esp_model *m)
 {
     espi_symbols names = {0};
     esp_status status = read_symbols(f, "classes", &names);
@@ -342,8 +238,8 @@ static esp_status read_classes(file *f, esp_model *m)
         if (m->class_name == NULL) status = espi_no_memory(f->err);
     }
     for (size_t i = 0; status == ESP_OK && i < names.count; i++) {
-        const span name = {(const unsigned char *)names.symbol[i].text, names.symbol[i].size, "classes"};
-        status = copy_text(f, name, &m->class_name[i]);
+        const espi_span name = {(const unsigned char *)names.symbol[i].text, names.symbol[i].size, "classes"};
+        status = espi_span_text(f, name, &m->class_name[i]);
         if (status == ESP_OK) m->classes++;
     }
     espi_symbols_free(&names);
@@ -351,90 +247,122 @@ static esp_status read_classes(file *f, esp_model *m)
 }
 
 /* Rows, columns, outputs and flags. No section could hold more rows or outputs than the file has bytes. */
-static esp_status read_shape(file *f, esp_model *m, uint64_t *columns, uint64_t *flags)
+static esp_status read_shape(espi_model_file *f, esp_model *m, uint64_t *columns, uint64_t *flags)
 {
-    span s = {0};
-    const esp_status status = take(f, "shape", &s);
+    espi_span s = {0};
+    const esp_status status = espi_section_take(f, "shape", &s);
     if (status != ESP_OK) return status;
-    if (s.size != 32) return wrong_section(f, s, "its size is wrong");
-    const uint64_t rows = u64_at(s.at), outputs = u64_at(s.at + 16);
-    *columns = u64_at(s.at + 8);
-    *flags = u64_at(s.at + 24);
+    if (s.size != 32) return espi_section_wrong(f, s, "its size is wrong");
+    const uint64_t rows = espi_u64_at(s.at), outputs = espi_u64_at(s.at + 16);
+    *columns = espi_u64_at(s.at + 8);
+    *flags = espi_u64_at(s.at + 24);
     if (rows > f->size || outputs == 0 || outputs > f->size || rows > f->size / outputs || *columns > f->sections)
-        return wrong_section(f, s, "a number is too large");
-    if (*flags > (ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT)) return wrong_section(f, s, "its flags are unknown");
+        return espi_section_wrong(f, s, "a number is too large");
+    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version > 1 ? ESPI_MODEL_VOTE : 0);
+    if ((*flags & ~known) != 0) return espi_section_wrong(f, s, "its flags are unknown");
     m->support->rows = (size_t)rows;
     m->outputs = (size_t)outputs;
     m->one_vs_one = (*flags & ESPI_MODEL_ONE_VS_ONE) != 0;
+    m->vote = (*flags & ESPI_MODEL_VOTE) != 0;
     return ESP_OK;
 }
 
-static esp_status read_platt(file *f, esp_model *m, bool there)
+/* Of a model that was learned example by example: what version 2 has more than version 1. */
+static esp_status read_history(espi_model_file *f, esp_model *m)
 {
-    span s = {0};
-    if (there) return read_doubles(f, "platt", 2 * (uint64_t)m->outputs, &m->platt);
-    const esp_status status = take(f, "platt", &s);
-    return status != ESP_OK || s.size == 0 ? status : wrong_section(f, s, "it is not empty");
+    espi_history *h = m->history = espi_alloc_zero(1, sizeof *h);
+    uint64_t *count = NULL, *tally = NULL;
+    if (h == NULL) return espi_no_memory(f->err);
+    esp_status status = espi_section_u64(f, "history", 5, &count);
+    if (status == ESP_OK) status = espi_section_u64(f, "tally", 3 * (uint64_t)m->classes, &tally);
+    if (status == ESP_OK) status = espi_section_u64(f, "steps", m->support->rows, &h->step);
+    if (status == ESP_OK)
+        status = espi_section_doubles(f, "changes", (uint64_t)m->support->rows * m->outputs, &h->change);
+    if (status == ESP_OK) {
+        h->steps = count[0];
+        h->mistakes = count[1];
+        h->epochs = count[2];
+        h->at = count[3];
+        memcpy(&h->scale, &count[4], sizeof h->scale);
+        h->tally = espi_alloc(m->classes, sizeof *h->tally);
+        if (h->tally == NULL) status = espi_no_memory(f->err);
+    }
+    for (size_t c = 0; status == ESP_OK && c < m->classes; c++)
+        h->tally[c] = (espi_tally){tally[3 * c], tally[3 * c + 1], tally[3 * c + 2]};
+    espi_free(count);
+    espi_free(tally);
+    return status;
 }
 
-static esp_status read_model(file *f, esp_model *m)
+static esp_status read_platt(espi_model_file *f, esp_model *m, bool there)
+{
+    espi_span s = {0};
+    if (there) return espi_section_doubles(f, "platt", 2 * (uint64_t)m->outputs, &m->platt);
+    const esp_status status = espi_section_take(f, "platt", &s);
+    return status != ESP_OK || s.size == 0 ? status : espi_section_wrong(f, s, "it is not empty");
+}
+
+static esp_status read_model(espi_model_file *f, esp_model *m)
 {
     esp_error why = {0};
     uint64_t columns = 0, flags = 0;
     m->support = espi_dataset_new(ESP_FORMAT_JSONL);
     if (m->support == NULL) return espi_no_memory(f->err);
     esp_status status = read_kernel(f, m);
-    if (status == ESP_OK) status = read_text(f, "learner", &m->learner);
-    if (status == ESP_OK) status = read_text(f, "settings", &m->settings);
-    if (status == ESP_OK) status = read_text(f, "summary", &m->summary);
+    if (status == ESP_OK) status = espi_section_text(f, "learner", &m->learner);
+    if (status == ESP_OK) status = espi_section_text(f, "settings", &m->settings);
+    if (status == ESP_OK) status = espi_section_text(f, "summary", &m->summary);
     if (status == ESP_OK) status = read_shape(f, m, &columns, &flags);
     if (status == ESP_OK) status = read_classes(f, m);
-    if (status == ESP_OK) status = read_doubles(f, "bias", m->outputs, &m->bias);
-    if (status == ESP_OK) status = read_doubles(f, "coef", (uint64_t)m->support->rows * m->outputs, &m->coefficient);
+    if (status == ESP_OK) status = espi_section_doubles(f, "bias", m->outputs, &m->bias);
+    if (status == ESP_OK)
+        status = espi_section_doubles(f, "coef", (uint64_t)m->support->rows * m->outputs, &m->coefficient);
     if (status == ESP_OK) status = read_platt(f, m, (flags & ESPI_MODEL_PLATT) != 0);
+    if (status == ESP_OK && f->version > 1) status = read_history(f, m);
     for (uint64_t i = 0; status == ESP_OK && i < columns; i++) status = read_column(f, m->support);
-    if (status == ESP_OK && (f->next != f->sections || f->end != f->size)) status = wrong(f, "it holds too much");
+    if (status == ESP_OK && (f->next != f->sections || f->end != f->size))
+        status = espi_model_wrong(f, "it holds too much");
     return status == ESP_OK ? in_file(f, espi_model_check(m, &why), &why) : status;
 }
 
 /* The header: whether this is a model file, all of it, undamaged, and of a version that is known here. */
-static esp_status check_header(file *f)
+static esp_status check_header(espi_model_file *f)
 {
     const size_t behind = ESPI_MODEL_CHECKSUM + ESPI_MODEL_CHECKSUM_SIZE;
     const unsigned char *b = f->bytes;
     if (f->size < ESPI_MODEL_MAGIC_SIZE || memcmp(b, ESPI_MODEL_MAGIC, ESPI_MODEL_MAGIC_SIZE) != 0)
         return espi_fail(f->err, ESP_ERR_PARSE, "%s: this is not a model file", f->name);
-    if (f->size < ESPI_MODEL_HEADER || u64_at(b + 16) != f->size)
+    if (f->size < ESPI_MODEL_HEADER || espi_u64_at(b + 16) != f->size)
         return espi_fail(f->err, ESP_ERR_PARSE, "%s: the model file is damaged: it has not the length that it says%s",
                          f->name,
-                         f->size < ESPI_MODEL_HEADER || u64_at(b + 16) > f->size ? "; it may be truncated" : "");
+                         f->size < ESPI_MODEL_HEADER || espi_u64_at(b + 16) > f->size ? "; it may be truncated" : "");
     XXH3_state_t state;
     XXH3_128bits_reset(&state);
     XXH3_128bits_update(&state, b, ESPI_MODEL_CHECKSUM);
     XXH3_128bits_update(&state, b + behind, f->size - behind);
     const XXH128_hash_t sum = XXH3_128bits_digest(&state);
-    if (sum.low64 != u64_at(b + ESPI_MODEL_CHECKSUM) || sum.high64 != u64_at(b + ESPI_MODEL_CHECKSUM + 8))
+    if (sum.low64 != espi_u64_at(b + ESPI_MODEL_CHECKSUM) || sum.high64 != espi_u64_at(b + ESPI_MODEL_CHECKSUM + 8))
         return espi_fail(f->err, ESP_ERR_PARSE, "%s: the model file is damaged: its checksum is wrong", f->name);
-    const uint32_t version = u32_at(b + 8);
+    const uint32_t version = f->version = espi_u32_at(b + 8);
     if (version > ESPI_MODEL_VERSION)
         return espi_fail(
             f->err, ESP_ERR_PARSE,
             "%s: the model file has version %lu of the format; this is Espalier %s, which reads versions up "
             "to %d",
             f->name, (unsigned long)version, ESP_VERSION, ESPI_MODEL_VERSION);
-    if (version == 0) return wrong(f, "there is no version 0 of the format");
-    f->sections = u32_at(b + 12);
+    if (version == 0) return espi_model_wrong(f, "there is no version 0 of the format");
+    f->sections = espi_u32_at(b + 12);
     if (f->sections > (f->size - ESPI_MODEL_HEADER) / ESPI_MODEL_ENTRY)
-        return wrong(f, "it has not room for its sections");
+        return espi_model_wrong(f, "it has not room for its sections");
     f->end = ESPI_MODEL_HEADER + f->sections * ESPI_MODEL_ENTRY;
     for (size_t i = behind; i < ESPI_MODEL_HEADER; i++)
-        if (b[i] != 0) return wrong(f, "there is something behind the checksum");
+        if (b[i] != 0) return espi_model_wrong(f, "there is something behind the checksum");
     return ESP_OK;
 }
 
 esp_status esp_model_parse(const void *bytes, size_t size, const char *name, esp_model **out, esp_error *err)
 {
-    file f = {.name = name, .bytes = bytes, .size = size, .err = err};
+    espi_model_file f = {.name = name, .bytes = bytes, .size = size, .err = err};
     *out = NULL;
     esp_status status = check_header(&f);
     if (status != ESP_OK) return status;

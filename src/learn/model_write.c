@@ -185,6 +185,29 @@ static void put_column(sink *s, const espi_column *c)
     }
 }
 
+static void put_history(sink *s, const esp_model *m)
+{
+    const espi_history *h = m->history;
+    begin(s, "history");
+    put_u64(s, h->steps);
+    put_u64(s, h->mistakes);
+    put_u64(s, h->epochs);
+    put_u64(s, h->at);
+    put_double(s, h->scale);
+    end(s);
+    begin(s, "tally");
+    for (size_t c = 0; c < m->classes; c++) {
+        put_u64(s, h->tally[c].hits);
+        put_u64(s, h->tally[c].misses);
+        put_u64(s, h->tally[c].false_alarms);
+    }
+    end(s);
+    begin(s, "steps");
+    for (size_t i = 0; i < m->support->rows; i++) put_u64(s, h->step[i]);
+    end(s);
+    double_section(s, "changes", h->change, m->support->rows * m->outputs);
+}
+
 static void put_sections(sink *s, const esp_model *m)
 {
     text_section(s, "kernel", esp_kernel_text(m->kernel));
@@ -195,12 +218,14 @@ static void put_sections(sink *s, const esp_model *m)
     put_u64(s, m->support->rows);
     put_u64(s, m->support->columns);
     put_u64(s, m->outputs);
-    put_u64(s, (m->one_vs_one ? ESPI_MODEL_ONE_VS_ONE : 0u) | (m->platt != NULL ? ESPI_MODEL_PLATT : 0u));
+    put_u64(s, (m->one_vs_one ? ESPI_MODEL_ONE_VS_ONE : 0u) | (m->platt != NULL ? ESPI_MODEL_PLATT : 0u) |
+                   (m->vote ? ESPI_MODEL_VOTE : 0u));
     end(s);
     class_section(s, m);
     double_section(s, "bias", m->bias, m->outputs);
     double_section(s, "coef", m->coefficient, m->support->rows * m->outputs);
     double_section(s, "platt", m->platt, m->platt != NULL ? 2 * m->outputs : 0);
+    if (m->history != NULL) put_history(s, m);
     for (size_t i = 0; i < m->support->columns; i++) put_column(s, &m->support->column[i]);
 }
 
@@ -220,7 +245,7 @@ static esp_status measure(sink *s, const esp_model *m, uint64_t *body, esp_error
 static void put_file(sink *s, const esp_model *m, const sink *plan, uint64_t body, const XXH128_hash_t *checksum)
 {
     put(s, ESPI_MODEL_MAGIC, ESPI_MODEL_MAGIC_SIZE);
-    put_u32(s, ESPI_MODEL_VERSION);
+    put_u32(s, m->history != NULL ? ESPI_MODEL_VERSION : 1); /* the first version that can hold it */
     put_u32(s, (uint32_t)plan->sections);
     put_u64(s, body + plan->at);
     if (checksum != NULL) put_u64(s, checksum->low64);

@@ -6,6 +6,7 @@
 #include "learn/learner.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,10 +21,12 @@ typedef struct setting {
     size_t offset; /* in espi_settings */
     double low, high;
     bool low_open;
-    const char *const *choices; /* of CHOICE: two, stored as bool */
+    const char *const *choices; /* of CHOICE, ended by NULL; the field is an espi_choice, its index */
 } setting;
 
 static const char *const multiclass[] = {"ovr", "ovo", NULL};
+static const char *const forms[] = {[ESPI_FORM_DAG] = "dag", [ESPI_FORM_FOREST] = "forest",
+                                    [ESPI_FORM_PLAIN] = "plain", NULL};
 
 #define FIELD(name) .offset = offsetof(espi_settings, name)
 #define COMMON                                                                                                         \
@@ -60,12 +63,32 @@ static const setting svr_settings[] = {
     COMMON,
 };
 
+/* class-weight comes last, because its labels may have blanks: see espi_settings_read. */
+static const setting perceptron_settings[] = {
+    {.info = {"form", "how scores are computed, with the same result: one shared DAG, tree by tree, pair by pair", "dag",
+              "dag, forest or plain"},
+     .kind = CHOICE, FIELD(form), .choices = forms},
+    {.info = {"epochs", "how often all examples are gone through", "1", "a whole number >= 0"},
+     .kind = COUNT, FIELD(epochs), .low = 0.0, .high = 9e15},
+    {.info = {"average", "predict with the mean of the weights after each example", "0", "a flag"},
+     .kind = FLAG, FIELD(average)},
+    {.info = {"vote", "predict by a vote of the weights after each example", "0", "a flag"}, .kind = FLAG, FIELD(vote)},
+    {.info = {"margin", "learn also from right scores that are not above this", "0", "a number >= 0"},
+     .kind = NUMBER, FIELD(margin), .low = 0.0, .high = 1e300},
+    {.info = {"shuffle", "go through the examples in random order, another one in each epoch", "0", "a flag"},
+     .kind = FLAG, FIELD(shuffle)},
+    {.info = {"class-weight", "how much examples change the weights, by class", "", "label=weight,..."},
+     .kind = WEIGHTS, FIELD(class_weight)},
+    {.info = {NULL, NULL, NULL, NULL}},
+};
+
 static const struct {
     const char *name, *help;
     const setting *settings;
 } learners[] = {
     [ESPI_SVM] = {"svm", "support vector machine for classes", svm_settings},
     [ESPI_SVR] = {"svr", "support vector regression for numbers", svr_settings},
+    [ESPI_PERCEPTRON] = {"perceptron", "perceptron for classes, one example after the other", perceptron_settings},
 };
 enum { LEARNERS = sizeof learners / sizeof *learners };
 
@@ -93,9 +116,44 @@ static esp_status refuse(const setting *s, const char *value, esp_error *err)
                      espi_quote(value, strlen(value), quoted), s->info.range);
 }
 
+bool espi_weight_next(const char **text, const char **label, size_t *size, double *weight)
+{
+    const char *entry = *text;
+    const size_t length = strcspn(entry, ",");
+    size_t equal = length;
+    while (equal > 0 && entry[equal - 1] != '=') equal--;
+    if (equal == 0 || !espi_number_parse(entry + equal, length - equal, weight) || !(*weight > 0.0)) return false;
+    *label = entry;
+    *size = equal - 1;
+    *text = entry + length + (entry[length] == ',');
+    return true;
+}
+
+/* What an online learner can know of its weights: how they are written. */
+static esp_status check_weights(const char *value, esp_error *err)
+{
+    const char *label;
+    size_t size;
+    double weight;
+    char quoted[96];
+    if (strcmp(value, "balanced") == 0)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "class-weight is balanced, but a perceptron does not count the classes before it learns; "
+                         "allowed is label=weight,...");
+    while (*value != '\0')
+        if (!espi_weight_next(&value, &label, &size, &weight))
+            return espi_fail(err, ESP_ERR_PARAM, "class-weight has %s; allowed is label=weight,... with weights > 0",
+                             espi_quote(value, strcspn(value, ","), quoted));
+    return ESP_OK;
+}
+
 /* Weights are checked against the classes when these are known. */
 static esp_status set_weights(espi_settings *settings, const char *value, esp_error *err)
 {
+    if (settings->learner == ESPI_PERCEPTRON) {
+        const esp_status status = check_weights(value, err);
+        if (status != ESP_OK) return status;
+    }
     char *copy = *value != '\0' ? espi_copy_text(value, strlen(value)) : NULL;
     if (*value != '\0' && copy == NULL) return espi_no_memory(err);
     espi_free(settings->class_weight);
@@ -109,12 +167,17 @@ static esp_status set_value(espi_settings *settings, const setting *s, const cha
     char *field = (char *)settings + s->offset;
     double number;
     if (s->kind == WEIGHTS) return set_weights(settings, value, err);
-    if (s->kind == FLAG || s->kind == CHOICE) {
-        static const char *const flags[] = {"0", "1", NULL};
-        const char *const *choices = s->kind == FLAG ? flags : s->choices;
-        const bool second = strcmp(value, choices[1]) == 0;
-        if (!second && strcmp(value, choices[0]) != 0) return refuse(s, value, err);
-        memcpy(field, &second, sizeof second);
+    if (s->kind == FLAG) {
+        const bool flag = strcmp(value, "1") == 0;
+        if (!flag && strcmp(value, "0") != 0) return refuse(s, value, err);
+        memcpy(field, &flag, sizeof flag);
+        return ESP_OK;
+    }
+    if (s->kind == CHOICE) {
+        espi_choice choice = 0;
+        while (s->choices[choice] != NULL && strcmp(value, s->choices[choice]) != 0) choice++;
+        if (s->choices[choice] == NULL) return refuse(s, value, err);
+        memcpy(field, &choice, sizeof choice);
         return ESP_OK;
     }
     if (!espi_number_parse(value, strlen(value), &number) || number > s->high || number < s->low ||
@@ -170,24 +233,40 @@ esp_status espi_settings_set(espi_settings *settings, const char *name, const ch
     return unknown_setting(settings, name, err);
 }
 
+esp_status espi_settings_check(const espi_settings *settings, esp_error *err)
+{
+    if (settings->probability && settings->one_vs_one)
+        return espi_fail(err, ESP_ERR_PARAM, "probability needs multiclass ovr");
+    if (settings->average && settings->vote)
+        return espi_fail(err, ESP_ERR_PARAM, "average and vote exclude each other: they are two ways to predict");
+    return ESP_OK;
+}
+
+static esp_status unknown_learner(const char *learner, esp_error *err)
+{
+    char list[200] = "", quoted[96];
+    for (size_t i = 0; i < LEARNERS; i++) {
+        if (i > 0) espi_append(list, sizeof list, i + 1 < LEARNERS ? ", " : " and ");
+        espi_append(list, sizeof list, learners[i].name);
+    }
+    return espi_fail(err, ESP_ERR_PARAM, "unknown learner %s; there are %s",
+                     espi_quote(learner, strlen(learner), quoted), list);
+}
+
 esp_status espi_settings_parse(espi_settings *settings, const char *learner, const esp_setting *given, size_t count,
                                esp_error *err)
 {
     *settings = (espi_settings){.positive_weight = 1.0, .seed = 1};
     size_t number = 0;
     while (number < LEARNERS && strcmp(learners[number].name, learner) != 0) number++;
-    char quoted[96];
-    if (number == LEARNERS)
-        return espi_fail(err, ESP_ERR_PARAM, "unknown learner %s; there are svm and svr",
-                         espi_quote(learner, strlen(learner), quoted));
+    if (number == LEARNERS) return unknown_learner(learner, err);
     settings->learner = (espi_learner_kind)number;
     esp_status status = ESP_OK;
     for (const setting *s = learners[number].settings; status == ESP_OK && s->info.name != NULL; s++)
         status = set_value(settings, s, s->info.fallback, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++)
         status = espi_settings_set(settings, given[i].name, given[i].value, NULL, err);
-    if (status == ESP_OK && settings->probability && settings->one_vs_one)
-        status = espi_fail(err, ESP_ERR_PARAM, "probability needs multiclass ovr");
+    if (status == ESP_OK) status = espi_settings_check(settings, err);
     if (status != ESP_OK) espi_settings_free(settings);
     return status;
 }
@@ -198,31 +277,111 @@ void espi_settings_free(espi_settings *settings)
     settings->class_weight = NULL;
 }
 
+static void add_value(espi_text *text, const espi_settings *settings, const setting *s)
+{
+    const char *field = (const char *)settings + s->offset;
+    double number;
+    size_t whole;
+    bool flag;
+    espi_choice choice;
+    char digits[32];
+    switch (s->kind) {
+    case NUMBER:
+        memcpy(&number, field, sizeof number);
+        espi_text_number(text, number);
+        break;
+    case COUNT:
+        memcpy(&whole, field, sizeof whole);
+        snprintf(digits, sizeof digits, "%zu", whole);
+        espi_text_string(text, digits);
+        break;
+    case FLAG:
+        memcpy(&flag, field, sizeof flag);
+        espi_text_string(text, flag ? "1" : "0");
+        break;
+    case CHOICE:
+        memcpy(&choice, field, sizeof choice);
+        espi_text_string(text, s->choices[choice]);
+        break;
+    case WEIGHTS: espi_text_string(text, settings->class_weight != NULL ? settings->class_weight : ""); break;
+    }
+}
+
 char *espi_settings_text(const espi_settings *settings)
 {
     espi_text text = {0};
+    char seed[40];
+    if (settings->learner == ESPI_PERCEPTRON) { /* whoever goes on with it shuffles on */
+        snprintf(seed, sizeof seed, "seed=%" PRIu64, settings->seed);
+        espi_text_string(&text, seed);
+    }
     for (const setting *s = learners[settings->learner].settings; s->info.name != NULL; s++) {
-        const char *field = (const char *)settings + s->offset;
-        double number;
-        size_t whole;
-        bool flag;
-        char digits[32];
         if (text.size > 0) espi_text_string(&text, " ");
         espi_text_string(&text, s->info.name);
         espi_text_string(&text, "=");
-        memcpy(&number, field, s->kind == NUMBER ? sizeof number : 0);
-        memcpy(&whole, field, s->kind == COUNT ? sizeof whole : 0);
-        memcpy(&flag, field, s->kind == FLAG || s->kind == CHOICE ? sizeof flag : 0);
-        switch (s->kind) {
-        case NUMBER: espi_text_number(&text, number); break;
-        case COUNT:
-            snprintf(digits, sizeof digits, "%zu", whole);
-            espi_text_string(&text, digits);
-            break;
-        case FLAG: espi_text_string(&text, flag ? "1" : "0"); break;
-        case CHOICE: espi_text_string(&text, s->choices[flag]); break;
-        case WEIGHTS: espi_text_string(&text, settings->class_weight != NULL ? settings->class_weight : ""); break;
-        }
+        add_value(&text, settings, s);
     }
     return espi_text_take(&text);
+}
+
+/* The value of the setting `name`, at which *text must stand: up to a blank or, of the last one, to the end. */
+static esp_status take_value(const char **text, const char *name, bool last, char **value, esp_error *err)
+{
+    const size_t size = strlen(name);
+    *value = NULL;
+    if (strncmp(*text, name, size) != 0 || (*text)[size] != '=')
+        return espi_fail(err, ESP_ERR_PARAM, "the model does not tell its setting %s where it should", name);
+    const char *start = *text + size + 1;
+    const size_t length = last ? strlen(start) : strcspn(start, " ");
+    *text = start + length + (start[length] == ' ');
+    *value = espi_copy_text(start, length);
+    return *value != NULL ? ESP_OK : espi_no_memory(err);
+}
+
+esp_status espi_settings_read(espi_settings *settings, const char *learner, const char *text, esp_error *err)
+{
+    esp_status status = espi_settings_parse(settings, learner, NULL, 0, err);
+    if (status != ESP_OK) return status;
+    char *value;
+    status = take_value(&text, "seed", false, &value, err);
+    if (status == ESP_OK) status = set_seed(settings, value, err);
+    espi_free(value);
+    for (const setting *s = learners[settings->learner].settings; status == ESP_OK && s->info.name != NULL; s++) {
+        status = take_value(&text, s->info.name, s[1].info.name == NULL, &value, err);
+        if (status == ESP_OK) status = set_value(settings, s, value, err);
+        espi_free(value);
+    }
+    if (status == ESP_OK) status = espi_settings_check(settings, err);
+    if (status != ESP_OK) espi_settings_free(settings);
+    return status;
+}
+
+/* One setting of both as "name=value". */
+static esp_status differ(const char *name, espi_text *was, espi_text *is, esp_error *err)
+{
+    char *before = espi_text_take(was), *now = espi_text_take(is);
+    const bool ok = before != NULL && now != NULL;
+    const esp_status status = !ok ? espi_no_memory(err)
+                              : strcmp(before, now) == 0
+                                  ? ESP_OK
+                                  : espi_fail(err, ESP_ERR_PARAM, "the checkpoint was made with %s=%s, not %s", name,
+                                              before, now);
+    espi_free(before);
+    espi_free(now);
+    return status;
+}
+
+esp_status espi_settings_compare(const espi_settings *checkpoint, const espi_settings *given, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    for (const setting *s = learners[given->learner].settings; status == ESP_OK && s->info.name != NULL; s++) {
+        espi_text was = {0}, is = {0};
+        add_value(&was, checkpoint, s);
+        add_value(&is, given, s);
+        status = differ(s->info.name, &was, &is, err);
+    }
+    if (status == ESP_OK && checkpoint->seed != given->seed)
+        status = espi_fail(err, ESP_ERR_PARAM, "the checkpoint was made with seed=%" PRIu64 ", not %" PRIu64,
+                           checkpoint->seed, given->seed);
+    return status;
 }

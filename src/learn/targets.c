@@ -22,10 +22,15 @@ void espi_targets_free(espi_targets *t)
     *t = (espi_targets){0};
 }
 
+int espi_class_order(const char *name_a, double value_a, const char *name_b, double value_b)
+{
+    return value_a != value_b ? (value_a > value_b) - (value_a < value_b) : strcmp(name_a, name_b);
+}
+
 static int by_value(const void *x, const void *y)
 {
     const class_entry *a = x, *b = y;
-    return a->value != b->value ? (a->value > b->value) - (a->value < b->value) : strcmp(a->name, b->name);
+    return espi_class_order(a->name, a->value, b->name, b->value);
 }
 
 /* Numbers that are equal are one class, however they are written; strings are not. */

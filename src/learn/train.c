@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "learn/learner.h"
+#include "learn/perceptron.h"
 #include "learn/predictions.h"
 
 #include <stdio.h>
@@ -10,13 +10,12 @@
 
 enum { PLATT_FOLDS = 5 };
 
-static bool uses_column(const esp_kernel *kernel, const esp_dataset *data, size_t column)
+void espi_used_columns(const esp_kernel *kernel, const esp_dataset *data, bool *column)
 {
-    for (size_t i = 0; i < kernel->leaves; i++) {
-        const espi_column *found;
-        if (espi_leaf_column(&kernel->leaf[i], data, &found, NULL) == ESP_OK && found == &data->column[column]) return true;
-    }
-    return false;
+    const espi_column *found;
+    for (size_t c = 0; c < data->columns; c++) column[c] = false;
+    for (size_t i = 0; i < kernel->leaves; i++)
+        if (espi_leaf_column(&kernel->leaf[i], data, &found, NULL) == ESP_OK) column[found - data->column] = true;
 }
 
 /* The columns that the kernel uses, of the examples wanted. */
@@ -26,7 +25,7 @@ static esp_status copy_support(const esp_kernel *kernel, const esp_dataset *data
     bool *column = espi_alloc(data->columns, sizeof *column);
     *out = NULL;
     if (column == NULL) return espi_no_memory(err);
-    for (size_t c = 0; c < data->columns; c++) column[c] = uses_column(kernel, data, c);
+    espi_used_columns(kernel, data, column);
     const esp_status status = espi_dataset_select(data, column, wanted, out, err);
     espi_free(column);
     return status;
@@ -61,11 +60,17 @@ static esp_status learn_probabilities(training *t, const esp_run *run, esp_error
     return status;
 }
 
+/* What a dataset tells beforehand, and a stream does not. */
+static esp_status check_targets(training *t, const esp_dataset *data, esp_error *err)
+{
+    const esp_status status = espi_targets_make(&t->targets, data, t->settings.learner, err);
+    return status == ESP_OK ? espi_weights_check(&t->settings, &t->targets, err) : status;
+}
+
 static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                           esp_error *err)
 {
-    esp_status status = espi_targets_make(&t->targets, data, t->settings.learner, err);
-    if (status == ESP_OK) status = espi_weights_check(&t->settings, &t->targets, err);
+    esp_status status = check_targets(t, data, err);
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &t->bound, err);
     if (status == ESP_OK) status = espi_rows_new(t->bound, run, &t->rows, err);
     if (status != ESP_OK) return status;
@@ -133,6 +138,18 @@ static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel
     return status != ESP_OK ? status : ok ? ESP_OK : espi_no_memory(err);
 }
 
+static esp_status train_online(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                               const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
+                               esp_error *err)
+{
+    esp_online *online = NULL;
+    esp_status status = esp_online_new(learner, kernel, settings, count, &online, err);
+    if (status == ESP_OK) status = esp_online_learn(online, data, run, err);
+    if (status == ESP_OK) status = esp_online_model(online, out, err);
+    esp_online_free(online);
+    return status;
+}
+
 esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                      const esp_setting *settings, size_t count, const esp_run *run, esp_model **out, esp_error *err)
 {
@@ -140,9 +157,11 @@ esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_da
     *out = NULL;
     esp_status status = espi_settings_parse(&t.settings, learner, settings, count, err);
     if (status != ESP_OK) return status;
-    status = fit_all(&t, kernel, data, run, err);
-    esp_model *model = status == ESP_OK ? espi_model_new() : NULL;
-    if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, kernel, data, err);
+    const bool online = t.settings.learner == ESPI_PERCEPTRON;
+    status = online ? check_targets(&t, data, err) : fit_all(&t, kernel, data, run, err);
+    esp_model *model = status == ESP_OK && !online ? espi_model_new() : NULL;
+    if (status == ESP_OK && online) status = train_online(learner, kernel, data, settings, count, run, &model, err);
+    else if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, kernel, data, err);
     if (status == ESP_OK) *out = model;
     else esp_model_free(model);
     espi_rows_free(t.rows);
@@ -175,10 +194,12 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
     const espi_folded *folded = NULL;
     *out = NULL;
     esp_status status = espi_check_columns(model->kernel, data, err);
-    if (status == ESP_OK) status = prepare(model, run, &folded, err);
+    if (status == ESP_OK && !model->vote) status = prepare(model, run, &folded, err);
     if (status != ESP_OK) return status;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
-    status = scores == NULL ? espi_no_memory(err) : espi_folded_score(folded, data, run, scores, err);
+    status = scores == NULL ? espi_no_memory(err)
+             : model->vote  ? espi_vote_score(model, data, run, scores, err)
+                            : espi_folded_score(folded, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,

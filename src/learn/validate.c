@@ -1,10 +1,10 @@
 /* Cross-validation and grid search. The Gram matrix of a kernel is computed once; folds, classes and values of C all
- * work on its rows. */
+ * work on its rows. Learners that take one example after the other need none. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "learn/learner.h"
+#include "learn/perceptron.h"
 #include "learn/predictions.h"
 
 #include <math.h>
@@ -109,12 +109,14 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
     double *scores = NULL;
     *out = NULL;
     esp_status status = start_validation(&v, learner, data, settings, count, folds, seed, err);
-    if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_rows_new(bound, run, &rows, err);
+    const bool online = v.settings.learner == ESPI_PERCEPTRON;
+    if (status == ESP_OK && !online) status = espi_bind(kernel, data, data, run, &bound, err);
+    if (status == ESP_OK && !online) status = espi_rows_new(bound, run, &rows, err);
     if (status == ESP_OK) {
         scores = espi_alloc(data->rows, espi_output_count(&v.settings, v.targets.classes) * sizeof *scores);
         status = scores == NULL ? espi_no_memory(err)
-                                : espi_out_of_fold(&v.settings, &v.targets, rows, v.fold, folds, run, scores, err);
+                 : online ? espi_perceptron_folds(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
+                          : espi_out_of_fold(&v.settings, &v.targets, rows, v.fold, folds, run, scores, err);
     }
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, v.targets.classes, v.targets.name, v.settings.one_vs_one,
@@ -294,7 +296,8 @@ static esp_status judge(const double *scores, const espi_targets *t, const espi_
 typedef struct search {
     esp_tuning *tuning;
     validation *validation;
-    espi_rows *rows;
+    const esp_dataset *data;
+    espi_rows *rows; /* NULL for a learner that needs none */
     split *split;   /* per fold */
     espi_fit *last; /* per fold: the fit of the combination before */
     size_t previous; /* that combination; combinations: none */
@@ -314,8 +317,12 @@ static esp_status try_combination(search *s, size_t combination, const esp_run *
     for (size_t l = 0; status == ESP_OK && l < t->lines; l++)
         if (!t->line[l].kernel)
             status = espi_settings_set(&settings, t->line[l].name, esp_tuning_value(t, combination, l), NULL, err);
+    if (status == ESP_OK) status = espi_settings_check(&settings, err);
     const bool warm = s->previous < t->combinations && same_but_cost(t, s->previous, combination);
-    for (size_t f = 0; status == ESP_OK && f < s->validation->folds; f++) {
+    if (status == ESP_OK && settings.learner == ESPI_PERCEPTRON)
+        status = espi_perceptron_folds(&settings, t->kernel[combination], s->data, &s->validation->targets,
+                                       s->validation->fold, s->validation->folds, run, s->scores, err);
+    for (size_t f = 0; status == ESP_OK && s->rows != NULL && f < s->validation->folds; f++) {
         espi_fit fit = {0};
         status = score_split(&s->split[f], &settings, &s->validation->targets, s->rows, &fit,
                              warm ? &s->last[f] : NULL, s->previous_cost, run, s->scores, err);
@@ -338,9 +345,11 @@ static esp_status search_kernel(search *s, size_t first, const esp_kernel *kerne
     const size_t folds = s->validation->folds;
     espi_bound *bound = NULL;
     esp_status status = make_kernel(t, first, kernel, err);
-    if (status == ESP_OK) status = espi_bind(t->kernel[first], data, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_rows_new(bound, run, &s->rows, err);
-    for (size_t f = 0; status == ESP_OK && f < folds; f++)
+    if (s->validation->settings.learner != ESPI_PERCEPTRON) {
+        if (status == ESP_OK) status = espi_bind(t->kernel[first], data, data, run, &bound, err);
+        if (status == ESP_OK) status = espi_rows_new(bound, run, &s->rows, err);
+    }
+    for (size_t f = 0; status == ESP_OK && s->rows != NULL && f < folds; f++)
         status = make_split(&s->split[f], s->validation->fold, f, s->rows, err);
     s->previous = t->combinations;
     for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
@@ -366,7 +375,7 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
     validation v;
     *out = NULL;
     esp_tuning *t = espi_alloc_zero(1, sizeof *t);
-    search s = {.tuning = t, .validation = &v};
+    search s = {.tuning = t, .validation = &v, .data = data};
     esp_status status = start_validation(&v, learner, data, settings, count, folds, seed, err);
     if (status == ESP_OK) status = t == NULL ? espi_no_memory(err) : start_tuning(t, &v, kernel, grid, grid_count, err);
     if (status == ESP_OK) {

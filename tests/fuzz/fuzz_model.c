@@ -1,5 +1,5 @@
 /* Model files with a right length and checksum: what is taken for a model has a summary, can be written and read again,
- * is then written the same, and predicts or says why not. The seeds are made by tests/unit/test_model_file.c. */
+ * is then written the same, and predicts and goes on learning or says why not. The seeds are made by tests/unit/test_model_file.c. */
 #define XXH_INLINE_ALL
 #include "fuzz.h"
 
@@ -22,9 +22,10 @@ static void sign(uint8_t *bytes, size_t size)
     XXH3_state_t state;
     memcpy(bytes,
            "\x89"
-           "ESP\r\n\x1A\n"
-           "\x01\0\0\0",
-           12);
+           "ESP\r\n\x1A\n",
+           8);
+    bytes[8] = bytes[8] == 2 ? 2 : 1;
+    memset(bytes + 9, 0, 3);
     memset(bytes + BEHIND, 0, HEADER - BEHIND);
     store(bytes + SIZE, size);
     XXH3_128bits_reset(&state);
@@ -99,6 +100,17 @@ static void predict(const esp_model *model)
     esp_dataset_free(data);
 }
 
+/* A model that was learned example by example goes on, or says why not. */
+static void resume(const esp_model *model)
+{
+    esp_online *online = NULL;
+    esp_error err = {0};
+    const esp_status status = esp_online_resume(model, NULL, 0, NULL, &online, &err);
+    fuzz_require((status == ESP_OK) == (online != NULL), "there is a learner just when all went well", &err);
+    fuzz_require(status == ESP_OK || err.message[0] != '\0', "a failure has a sentence", &err);
+    esp_online_free(online);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     esp_model *model = parse(data, size);
@@ -110,7 +122,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sign(bytes, size);
     model = parse(bytes, size);
     if (model != NULL) round_trip(model);
-    if (model != NULL && size <= SMALL) predict(model);
+    if (model != NULL && size <= SMALL) {
+        predict(model);
+        resume(model);
+    }
     esp_model_free(model);
     free(bytes);
     return 0;

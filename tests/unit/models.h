@@ -19,9 +19,11 @@ typedef struct recipe {
     const char *class_name[4];
     size_t classes, outputs;
     bool one_vs_one, platt;
+    bool history, vote;
+    int version; /* of the format; 0: 1 */
 } recipe;
 
-enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, RECIPES };
+enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, PERCEPTRON, VOTE, RECIPES };
 
 static const recipe recipes[RECIPES] = {
     [TREE_SVM] = {.name = "tree-svm",
@@ -75,6 +77,31 @@ static const recipe recipes[RECIPES] = {
                     .kernel = "st(tree) + linear(words) + linear(x)",
                     .data = "",
                     .outputs = 1},
+    [PERCEPTRON] = {.name = "perceptron",
+                    .learner = "perceptron",
+                    .settings = "seed=1 form=dag epochs=2 average=1 vote=0 margin=0 shuffle=0 class-weight=a b=2",
+                    .summary = "trained-on\t15\n",
+                    .kernel = "sst(tree, lambda=0.4) + linear(words)",
+                    .data = "{\"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\", \"words\": \"a\"}\n"
+                            "{\"tree\": \"(S (NP (D a) (N cat)) (VP (V sat)))\", \"words\": \"b c\"}\n"
+                            "{\"tree\": \"(NP (D a) (N dog))\", \"words\": \"\"}\n",
+                    .class_name = {"a b", "c", "d"},
+                    .classes = 3,
+                    .outputs = 3,
+                    .history = true,
+                    .version = 2},
+    [VOTE] = {.name = "vote",
+              .learner = "perceptron",
+              .settings = "seed=7 form=plain epochs=1 average=0 vote=1 margin=0.5 shuffle=1 class-weight=",
+              .summary = "",
+              .kernel = "norm(st(tree))",
+              .data = "{\"tree\": \"(S (NP (D the) (N cat)))\"}\n{\"tree\": \"(S (NP (D the) (N dog)))\"}\n",
+              .class_name = {"-1", "1"},
+              .classes = 2,
+              .outputs = 1,
+              .history = true,
+              .vote = true,
+              .version = 2},
 };
 
 static inline char *copied(const char *text)
@@ -92,6 +119,26 @@ static inline double *numbers(size_t count, double start)
     assert_non_null(value);
     for (size_t i = 0; i < count; i++) value[i] = i % 5 < 3 ? (start + (double)i) / 3.0 : odd[i % 3];
     return value;
+}
+
+/* Steps 2, 4, 6, ...; each class has 2 hits, 3 misses and 1 false alarm. */
+static inline espi_history *history_of(const esp_model *m)
+{
+    espi_history *h = espi_alloc_zero(1, sizeof *h);
+    assert_non_null(h);
+    h->step = espi_alloc(m->support->rows, sizeof *h->step);
+    h->tally = espi_alloc(m->classes, sizeof *h->tally);
+    h->change = numbers(m->support->rows * m->outputs, -2.0);
+    assert_non_null(h->step);
+    assert_non_null(h->tally);
+    for (size_t i = 0; i < m->support->rows; i++) h->step[i] = 2 * (i + 1);
+    for (size_t c = 0; c < m->classes; c++) h->tally[c] = (espi_tally){2, 3, 1};
+    h->steps = 5 * m->classes;
+    h->mistakes = 3 * m->classes;
+    h->epochs = 1;
+    h->at = 2;
+    h->scale = 1.0 / 3.0;
+    return h;
 }
 
 /* Columns without an example: no reader makes them, but nothing says that there must be a support example. */
@@ -124,6 +171,8 @@ static inline esp_model *made(const recipe *r)
     m->coefficient = numbers(m->support->rows * m->outputs, -1.0);
     m->bias = numbers(m->outputs, 0.1);
     if (r->platt) m->platt = numbers(2 * m->outputs, -2.0);
+    if (r->history) m->history = history_of(m);
+    m->vote = r->vote;
     if (r == &recipes[MIXED]) m->support->column[0].trees.root[3] = ESPI_NO_NODE;
     return m;
 }

@@ -88,6 +88,19 @@ static void same_model(const esp_model *a, const esp_model *b)
     SAME(a->bias, b->bias, a->outputs);
     assert_int_equal(a->platt != NULL, b->platt != NULL);
     if (a->platt != NULL) SAME(a->platt, b->platt, 2 * a->outputs);
+    assert_int_equal(a->vote, b->vote);
+    assert_int_equal(a->history != NULL, b->history != NULL);
+    if (a->history != NULL) {
+        const espi_history *h = a->history, *k = b->history;
+        SAME(h->step, k->step, a->support->rows);
+        SAME(h->change, k->change, a->support->rows * a->outputs);
+        SAME(h->tally, k->tally, a->classes);
+        assert_int_equal(h->steps, k->steps);
+        assert_int_equal(h->mistakes, k->mistakes);
+        assert_int_equal(h->epochs, k->epochs);
+        assert_int_equal(h->at, k->at);
+        SAME(&h->scale, &k->scale, 1);
+    }
     assert_int_equal(a->support->columns, b->support->columns);
     for (size_t i = 0; i < a->support->columns; i++) same_column(&a->support->column[i], &b->support->column[i]);
 }
@@ -116,6 +129,7 @@ static void round_trip(void **state)
         uint64_t bytes = 0;
         assert_ok(espi_model_size(m, &bytes, &err), "size", &err);
         assert_int_equal(bytes, first.size);
+        assert_int_equal(fetch(first.bytes + 8, 4), recipes[i].version > 0 ? recipes[i].version : 1);
         for (size_t k = 0; k < fetch(first.bytes + 12, 4); k++)
             assert_int_equal(fetch(first.bytes + 64 + 24 * k + 8, 8) % 64, 0);
         esp_model_free(m);
@@ -171,21 +185,32 @@ static void summary(void **state)
     assert_non_null(strstr(text, "\nx: features\t3\nwords: words\t6\nd: features\t2\n"));
     esp_text_free(text);
     esp_model_free(m);
+    m = made(&recipes[PERCEPTRON]);
+    assert_ok(esp_model_summary(m, &text, &err), "summary", &err);
+    assert_non_null(strstr(text, "\nsteps\t15\nepochs\t1\ninto the next epoch\t2\nbytes\t"));
+    esp_text_free(text);
+    esp_model_free(m);
+}
+
+static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON, VOTE}; /* kept in tests/data */
+
+static void sample_path(const recipe *r, char path[128])
+{
+    snprintf(path, 128, "tests/data/model-v%d-%s.espalier", r->version > 0 ? r->version : 1, r->name);
 }
 
 static void samples_are_still_read(void **state)
 {
     (void)state;
-    static const int sample[] = {TREE_SVM, VECTOR_SVR};
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof sample / sizeof *sample; i++) {
         const recipe *r = &recipes[sample[i]];
         esp_error err = {0};
         esp_model *m = made(r), *old = NULL;
         char path[128];
-        snprintf(path, sizeof path, "tests/data/model-v1-%s.espalier", r->name);
+        sample_path(r, path);
         assert_ok(esp_model_read(path, &old, &err), path, &err);
         same_model(m, old);
-        assert_memory_equal(esp_model_kernel(old), r->kernel, strlen(r->kernel) - 2);
+        if (i < 2) assert_memory_equal(esp_model_kernel(old), r->kernel, strlen(r->kernel) - 2);
         double before[9], after[9];
         assert_ok(esp_gram(m->kernel, m->support, NULL, NULL, before, &err), "gram", &err);
         assert_ok(esp_gram(old->kernel, old->support, NULL, NULL, after, &err), "gram", &err);
@@ -246,11 +271,14 @@ static void other_versions(void **state)
 {
     (void)state;
     const blob b = file_of(TREE_SVM);
-    store(b.bytes + 8, 2, 4);
+    store(b.bytes + 8, 3, 4);
     sign(b);
     refused(b.bytes, b.size,
-            "the model file has version 2 of the format; this is Espalier " ESP_VERSION
-            ", which reads versions up to 1");
+            "the model file has version 3 of the format; this is Espalier " ESP_VERSION
+            ", which reads versions up to 2");
+    store(b.bytes + 8, 2, 4);
+    sign(b);
+    refused(b.bytes, b.size, "section 'history' is not where it belongs");
     store(b.bytes + 8, UINT32_MAX, 4);
     sign(b);
     refused(b.bytes, b.size, "version 4294967295");
@@ -264,10 +292,9 @@ static void other_versions(void **state)
 
 /* -------------------------------------------------------- memory and devices */
 
-static void memory_runs_out(void **state)
+static void memory_runs_out_of(const recipe *r)
 {
-    (void)state;
-    esp_model *m = made(&recipes[MIXED]);
+    esp_model *m = made(r);
     const char *path = in_directory("model");
     for (int what = 0; what < 3; what++) {
         bool reached = true;
@@ -292,6 +319,13 @@ static void memory_runs_out(void **state)
     }
     unlink(path);
     esp_model_free(m);
+}
+
+static void memory_runs_out(void **state)
+{
+    (void)state;
+    memory_runs_out_of(&recipes[MIXED]);
+    memory_runs_out_of(&recipes[PERCEPTRON]);
 }
 
 /* Whatever keeps a model from being written, the file that was there stays. */
@@ -371,9 +405,9 @@ static int write_samples(void)
         char path[128];
         esp_error err = {0};
         esp_model *m = made(&recipes[i]);
-        snprintf(path, sizeof path, "tests/data/model-v1-%s.espalier", recipes[i].name);
-        if ((i == TREE_SVM || i == VECTOR_SVR) && access(path, F_OK) != 0)
-            assert_ok(esp_model_write(m, path, &err), path, &err);
+        sample_path(&recipes[i], path);
+        for (size_t k = 0; k < sizeof sample / sizeof *sample; k++)
+            if (sample[k] == i && access(path, F_OK) != 0) assert_ok(esp_model_write(m, path, &err), path, &err);
         snprintf(path, sizeof path, "tests/fuzz/corpus/model/%s", recipes[i].name);
         assert_ok(esp_model_write(m, path, &err), path, &err);
         esp_model_free(m);

@@ -34,7 +34,6 @@ static const forgery forgeries[] = {
     {TREE_SVM, "shape", 0, 16, 8, 0, "a number is too large"},
     {TREE_SVM, "shape", 0, 16, 8, UINT64_MAX / 8 + 2, "a number is too large"},
     {TREE_SVM, "shape", 0, 24, 8, 2, "there are 0 numbers instead of 2"},
-    {TREE_SVM, "shape", 0, 24, 8, 4, "its flags are unknown"},
     {VECTOR_SVR, "shape", 0, 24, 8, 1, "a regression cannot be one-vs-one"},
     {MIXED, "shape", 0, 24, 8, 1, "it is not empty"},
     {ONE_VS_REST, "shape", 0, 24, 8, 1, "4 classes need 6 outputs, but there are 4"},
@@ -74,6 +73,23 @@ static const forgery forgeries[] = {
     {MIXED, "features", 0, 0, 4, 1, "the features of a vector are not in order"},
     {MIXED, "features", 0, 4, 4, 3, "a vector has an unknown feature"},
     {MIXED, "values", 0, 0, 8, NAN_BITS, "a feature's value is not finite"},
+    {TREE_SVM, "shape", 0, 24, 8, 4, "its flags are unknown"}, /* votes came with version 2 */
+    {PERCEPTRON, "shape", 0, 24, 8, 8, "its flags are unknown"},
+    {PERCEPTRON, "shape", 0, 24, 8, 1, "only one-vs-rest classes are learned example by example"},
+    {PERCEPTRON, "history", 0, 0, 8, 5, "the step of support example 3 is not between those around it"},
+    {PERCEPTRON, "history", 0, 0, 8, 16, "do not add up to the examples seen"},
+    {PERCEPTRON, "history", 0, 0, 8, 14, "more than the examples seen"},
+    {PERCEPTRON, "history", 0, 8, 8, 8, "do not add up to the examples seen"},
+    {PERCEPTRON, "history", 0, 24, 8, 16, "do not add up to the examples seen"},
+    {PERCEPTRON, "history", 0, 32, 8, NAN_BITS, "the largest score is not a number >= 0"},
+    {PERCEPTRON, "tally", 0, 0, 8, UINT64_MAX, "more than the examples seen"},
+    {PERCEPTRON, "tally", 0, 8, 8, UINT64_MAX - 1, "more than the examples seen"},
+    {PERCEPTRON, "tally", 0, 16, 8, UINT64_MAX, "more than the examples seen"},
+    {PERCEPTRON, "tally", 0, 16, 8, 8, "do not add up to the examples seen"},
+    {PERCEPTRON, "steps", 0, 0, 8, 0, "the step of support example 1 is not between those around it"},
+    {PERCEPTRON, "steps", 0, 8, 8, 2, "the step of support example 2 is not between those around it"},
+    {PERCEPTRON, "steps", 0, 16, 8, UINT64_MAX, "the step of support example 3 is not between those around it"},
+    {PERCEPTRON, "changes", 0, 8, 8, NAN_BITS, "a change is not finite"},
 };
 
 static void forged_numbers(void **state)
@@ -140,8 +156,17 @@ static void use(const esp_model *m)
     esp_text_free(text);
     double gram[64];
     assert_true(m->support->rows <= 8);
-    const esp_status status = esp_gram(m->kernel, m->support, NULL, &(esp_run){.threads = 1}, gram, &err);
+    esp_status status = esp_gram(m->kernel, m->support, NULL, &(esp_run){.threads = 1}, gram, &err);
     assert_true(status == ESP_OK || status == ESP_ERR_RANGE);
+    if (m->history == NULL) return;
+    esp_online *online = NULL;
+    esp_predictions *p = NULL;
+    status = esp_online_resume(m, NULL, 0, NULL, &online, &err);
+    assert_true(status == ESP_OK || status == ESP_ERR_RANGE || status == ESP_ERR_PARAM);
+    esp_online_free(online);
+    status = esp_predict(m, m->support, &(esp_run){.threads = 1}, &p, &err);
+    assert_true(status == ESP_OK || status == ESP_ERR_RANGE);
+    esp_predictions_free(p);
 }
 
 static void mutate(blob b, ref_random *random)

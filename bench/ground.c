@@ -9,14 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static esp_dataset *load(const char *path)
-{
-    esp_dataset *data;
-    esp_error err;
-    check(esp_dataset_read(path, NULL, NULL, &data, &err), &err);
-    return data;
-}
-
 static double time_gram(const esp_kernel *kernel, const esp_dataset *data, int threads, double *gram)
 {
     esp_error err;
@@ -37,7 +29,7 @@ static double *matrix(size_t n)
 /* compare DATA REPEATS THREADS_A KERNEL_A THREADS_B KERNEL_B: both medians and their ratio B / A */
 static void compare(char **argument)
 {
-    esp_dataset *data = load(argument[0]);
+    esp_dataset *data = load(argument[0], NULL);
     const int repeats = repeats_of(argument[1]);
     const int threads[2] = {atoi(argument[2]), atoi(argument[4])};
     esp_kernel *kernel[2] = {parse(argument[3]), parse(argument[5])};
@@ -63,7 +55,7 @@ static double peak_memory(const char *path, const char *kernel)
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        esp_dataset *data = load(path);
+        esp_dataset *data = load(path, NULL);
         const size_t n = esp_dataset_count(data);
         if (kernel != NULL) time_gram(parse(kernel), data, 1, need(malloc(n * n * sizeof(double))));
         _exit(0);
@@ -78,7 +70,7 @@ static double peak_memory(const char *path, const char *kernel)
 static void grow(char **argument)
 {
     const double peak = peak_memory(argument[0], argument[2]);
-    esp_dataset *data = load(argument[0]);
+    esp_dataset *data = load(argument[0], NULL);
     const int repeats = repeats_of(argument[1]);
     const size_t n = esp_dataset_count(data);
     esp_kernel *kernel = parse(argument[2]);
@@ -149,7 +141,7 @@ static double scatter_only(const espi_dag *dag, const espi_plans *plans, size_t 
  * and how many times the floor that is. The file's first column must hold the trees. */
 static void floor_of(char **argument)
 {
-    esp_dataset *data = load(argument[0]);
+    esp_dataset *data = load(argument[0], NULL);
     const int repeats = repeats_of(argument[1]);
     const size_t n = esp_dataset_count(data);
     const espi_forest *forest = &data->column[0].trees;

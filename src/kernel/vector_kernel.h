@@ -1,0 +1,28 @@
+/* The vector kernels as functions of dot products; see vector_kernel.c. */
+#ifndef ESPI_VECTOR_KERNEL_H
+#define ESPI_VECTOR_KERNEL_H
+
+#include "kernel/bag.h"
+#include "kernel/kernel.h"
+
+typedef enum espi_shape_kind { ESPI_LINEAR, ESPI_POLY, ESPI_RBF } espi_shape_kind;
+
+typedef struct espi_shape {
+    espi_shape_kind kind;
+    double gamma, coef0;
+    unsigned degree;
+} espi_shape;
+
+espi_shape espi_shape_of(const espi_leaf *leaf);
+double espi_sparse_dot(espi_sparse x, espi_sparse y);
+/* K(x, y) from the dot product and the sum of the squares of x and y; `other` is the square of what x has in features
+ * that y's side lacks and that are not in x's entries. */
+double espi_shape_value(const espi_shape *shape, espi_sparse x, espi_sparse y, double squares, double other,
+                        double dot);
+/* Poly: value[i], a dot product, becomes K. The same as espi_shape_value, bit for bit. */
+void espi_shape_powers(const espi_shape *shape, double *value, size_t count);
+double espi_shape_self(const espi_shape *shape, double square); /* K(x, x) from the square of x */
+
+extern const espi_online_class espi_vector_online; /* vector_online.c */
+
+#endif

@@ -1,0 +1,196 @@
+/* What the tests of perceptrons share: labelled examples with trees and features, and runs that must succeed. */
+#ifndef PERCEPTRONS_H
+#define PERCEPTRONS_H
+
+#include "learning.h"
+#include "learn/perceptron.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { WORLD = 50 };
+
+typedef struct world {
+    esp_dataset *data;
+    char *lines; /* what it was read from */
+    size_t count;
+    char label[WORLD][12]; /* as in JSON, without quotes */
+    ref_tree *tree[WORLD];
+    ref_entry x[WORLD][6];
+} world;
+
+/* Labels as in JSON, apart by blanks; a new one comes with every sixth example, then any of them. Labels that are not
+ * numbers are quoted. */
+static inline void world_make(world *w, uint64_t seed, size_t count, const char *labels)
+{
+    static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g"};
+    char text[200], *label[8], *end;
+    size_t kinds = 0;
+    ref_random random = {seed};
+    snprintf(text, sizeof text, "%s", labels);
+    for (char *at = strtok(text, " "); at != NULL; at = strtok(NULL, " ")) label[kinds++] = at;
+    *w = (world){.count = count, .lines = malloc(count * 1500)};
+    assert_non_null(w->lines);
+    char *to = w->lines;
+    for (size_t i = 0; i < count; i++) {
+        const size_t open = i / 6 + 1 < kinds ? i / 6 + 1 : kinds;
+        const char *y = i % 6 == 0 && i / 6 < kinds ? label[i / 6] : label[ref_random_below(&random, open)];
+        char *tree = ref_random_small_tree(&random, 12, 1000, i % 3 == 0);
+        size_t entries = 0;
+        strcpy(w->label[i], y);
+        (void)strtod(y, &end);
+        to += sprintf(to, *end == '\0' ? "{\"y\": %s, " : "{\"y\": \"%s\", ", y);
+        to += sprintf(to, "\"tree\": \"%s\", \"x\": {", tree);
+        for (size_t k = 0; k < 7 && entries < 5; k++) {
+            if (ref_random_below(&random, 3) > 0) continue;
+            const double value = ref_random_between(&random, -1.0, 2.0);
+            w->x[i][entries] = (ref_entry){names[k], value};
+            to += sprintf(to, "%s\"%s\": %.17g", entries++ > 0 ? ", " : "", names[k], value);
+        }
+        to += sprintf(to, "}}\n");
+        w->tree[i] = ref_tree_parse(tree);
+        free(tree);
+    }
+    w->data = dataset_of(w->lines);
+}
+
+static inline void world_free(world *w)
+{
+    for (size_t i = 0; i < w->count; i++) ref_tree_free(w->tree[i]);
+    esp_dataset_free(w->data);
+    free(w->lines);
+}
+
+static inline espi_perceptron *perceptron_of(const char *kernel, const char *settings)
+{
+    options o;
+    espi_settings s;
+    espi_perceptron *p = NULL;
+    esp_error err = {0};
+    esp_kernel *k = kernel_of(kernel);
+    options_of(&o, settings);
+    assert_ok(espi_settings_parse(&s, "perceptron", o.setting, o.count, &err), settings, &err);
+    assert_ok(espi_perceptron_new(&s, k, &p, &err), settings, &err);
+    assert_null(s.class_weight);
+    esp_kernel_free(k);
+    return p;
+}
+
+static inline esp_online *online_of(const char *kernel, const char *settings)
+{
+    options o;
+    esp_online *online = NULL;
+    esp_error err = {0};
+    esp_kernel *k = kernel_of(kernel);
+    options_of(&o, settings);
+    assert_ok(esp_online_new("perceptron", k, o.setting, o.count, &online, &err), settings, &err);
+    esp_kernel_free(k);
+    return online;
+}
+
+static inline esp_model *model_of(const esp_online *online)
+{
+    esp_model *model = NULL;
+    esp_error err = {0};
+    assert_ok(esp_online_model(online, &model, &err), "esp_online_model", &err);
+    return model;
+}
+
+static inline esp_status resume(const esp_model *model, const char *settings, esp_online **out, esp_error *err)
+{
+    options o;
+    options_of(&o, settings);
+    *out = (esp_online *)(uintptr_t)1;
+    const esp_status status = esp_online_resume(model, o.setting, o.count, NULL, out, err);
+    assert_true((status == ESP_OK) == (*out != NULL));
+    return status;
+}
+
+/* `kernel` may be NULL. */
+static inline esp_status go_on(const esp_model *checkpoint, const char *kernel, const char *settings, esp_online **out,
+                               esp_error *err)
+{
+    options o;
+    options_of(&o, settings);
+    esp_kernel *k = kernel != NULL ? kernel_of(kernel) : NULL;
+    *out = (esp_online *)(uintptr_t)1;
+    const esp_status status = esp_online_continue(checkpoint, k, o.setting, o.count, NULL, out, err);
+    assert_true((status == ESP_OK) == (*out != NULL));
+    esp_kernel_free(k);
+    return status;
+}
+
+/* --------------------------------------------------------------------- files */
+
+static char directory[64];
+
+static inline const char *in_directory(const char *name)
+{
+    static char path[2][128];
+    static int turn;
+    turn = !turn;
+    snprintf(path[turn], sizeof path[turn], "%s/%s", directory, name);
+    return path[turn];
+}
+
+static inline int make_directory(void **state)
+{
+    (void)state;
+    strcpy(directory, "/tmp/espalier-test.XXXXXX");
+    return mkdtemp(directory) == NULL;
+}
+
+static inline int remove_directory(void **state)
+{
+    (void)state;
+    return espi_alloc_live() != 0 || rmdir(directory) != 0;
+}
+
+typedef struct bytes {
+    char *at;
+    size_t size;
+} bytes;
+
+/* The bytes of the model's file. */
+static inline bytes bytes_of(const esp_model *model)
+{
+    esp_error err = {0};
+    char path[128]; /* callers hold names of other files */
+    struct stat st;
+    snprintf(path, sizeof path, "%s/bytes", directory);
+    assert_ok(esp_model_write(model, path, &err), "esp_model_write", &err);
+    assert_int_equal(stat(path, &st), 0);
+    bytes b = {malloc((size_t)st.st_size), (size_t)st.st_size};
+    FILE *file = fopen(path, "rb");
+    assert_non_null(b.at);
+    assert_non_null(file);
+    assert_int_equal(fread(b.at, 1, b.size, file), b.size);
+    fclose(file);
+    unlink(path);
+    return b;
+}
+
+/* Frees the model. */
+static inline bytes bytes_of_online(const esp_online *online)
+{
+    esp_model *model = model_of(online);
+    const bytes b = bytes_of(model);
+    esp_model_free(model);
+    return b;
+}
+
+static inline esp_model *model_of_bytes(bytes b)
+{
+    esp_model *model = NULL;
+    esp_error err = {0};
+    assert_ok(esp_model_parse(b.at, b.size, "bytes", &model, &err), "esp_model_parse", &err);
+    return model;
+}
+
+static inline void same_bytes(bytes a, bytes b)
+{
+    assert_int_equal(a.size, b.size);
+    assert_memory_equal(a.at, b.at, a.size);
+}
+
+#endif
