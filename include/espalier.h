@@ -147,6 +147,7 @@ typedef struct esp_srl_options {
     esp_srl_task task;
     bool unary_all;        /* every node of a unary chain that spans an argument is one, not only the topmost */
     bool no_mark;          /* do not write argument and predicate as LABEL-B and LABEL-P */
+    bool split;            /* write the link to the candidate and the candidate as trees of their own, too */
     bool full_roles;       /* keep ARGM-TMP, R-ARG0, C-ARG1 and their kin as they are */
     bool skip_bad;         /* skip bad predicates and sentences instead of failing */
     const char *documents; /* a file that lists the documents to use, a line each; NULL: all */
