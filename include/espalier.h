@@ -299,7 +299,8 @@ ESP_API const char *esp_model_learner(const esp_model *model);
 /* Classes in the order of outputs; 0 for a regression. */
 ESP_API size_t esp_model_classes(const esp_model *model);
 ESP_API const char *esp_model_class(const esp_model *model, size_t index);
-/* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. */
+/* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. Long grammars in
+ * its kernel are shortened there; esp_model_kernel has all. */
 ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_error *err);
 
 /* Predictions for a number of examples. */

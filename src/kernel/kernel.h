@@ -132,7 +132,13 @@ esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const ch
  * model file must not have any read. */
 esp_status espi_kernel_parse(const char *expression, bool files, esp_kernel **out, esp_error *err);
 
+/* Bytes of an expression that are not grammar rules in braces: what is costly to take in grows with these. In an
+ * expression that is wrong, all is counted right up to the wrong place. */
+size_t espi_kernel_plain_size(const char *expression);
+
 /* The expression of the program; kernel->text is set by it. */
 esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err);
+/* The same for people: of long grammars the first rules, and how many more there are. NULL if memory is out. */
+char *espi_kernel_print_short(const esp_kernel *kernel);
 
 #endif

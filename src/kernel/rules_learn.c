@@ -322,8 +322,8 @@ esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data,
         if (status == ESP_OK && !fit(leaf->rules, &column->trees, &c)) status = espi_no_memory(err);
         if (status != ESP_OK || c.matched > 0 || c.rules == 0) continue;
         snprintf(line, sizeof line,
-                 "%s: none of the grammar's %zu rules with optional children matches one of the %zu "
-                 "productions of the trees\n",
+                 "%s: of the grammar's rules with optional children (%zu), none matches a production of the trees "
+                 "(%zu)\n",
                  leaf->class->name, c.rules, c.productions);
         espi_text_string(&all, line);
     }

@@ -2,9 +2,14 @@
 
 #include "kernel/hot.h"
 
-HOT void espi_add_column(double *restrict w, const double *restrict col, size_t n, double count)
+HOT static void add_column(double *restrict w, const double *restrict col, size_t n, double count)
 {
     for (size_t r = 0; r < n; r++) w[r] += count * col[r];
+}
+
+void espi_add_column(double *restrict w, const double *restrict col, size_t n, double count)
+{
+    add_column(w, col, n, count);
 }
 
 static void scatter(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,

@@ -303,11 +303,35 @@ static void warnings(void **state)
     esp_kernel *kernel = kernel_of("norm(gtk(grammar={X -> [Y] Z; NP -> [DT] NN NN}))");
     assert_ok(esp_kernel_warning(kernel, data, &text, &err), "no match", &err);
     assert_string_equal(text,
-                        "gtk: none of the grammar's 2 rules with optional children matches one of the 7 productions of "
-                        "the trees\n");
+                        "gtk: of the grammar's rules with optional children (2), none matches a production of the "
+                        "trees (7)\n");
     esp_text_free(text);
     esp_kernel_free(kernel);
     esp_dataset_free(data);
+}
+
+static void short_prints(void **state)
+{
+    (void)state;
+    static const char *const table[][2] = {
+        {"sst(tree)", "sst(tree, lambda=0.4, alpha=1, bow=0, algorithm=dag)"},
+        {"gtk(grammar={A -> [B]})", "grammar={A -> [B]},"},
+        {"gtk(grammar={A -> [B]; C -> [D]; E -> [F]; G -> [H]})", "grammar={A -> [B]; C -> [D]; E -> [F]; G -> [H]},"},
+        {"gtk(grammar={A -> [B]; C -> [D]; E -> [F]; G -> [H]; I -> [J]})",
+         "grammar={A -> [B]; C -> [D]; E -> [F]; and 2 more},"},
+        {"gtk(grammar={A\\; -> [\\;]; C -> [\\\\]; E -> [\\;]; G -> [H]})", "E -> [\\;]; G -> [H]},"},
+        {"gtk(grammar={A\\; -> [\\;]; C -> [\\\\]; E -> [\\;]; G -> [H]; I -> [J]})", "E -> [\\;]; and 2 more},"},
+        {"2*norm(gtk(grammar={A -> [B]; C -> [D]; E -> [F]; G -> [H]; I -> [J]; K -> [L]})) + ptk(tree)",
+         "E -> [F]; and 3 more}, words=1, frontier=1, algorithm=fgtk3)) + ptk(tree,"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        esp_kernel *kernel = kernel_of(table[i][0]);
+        char *text = espi_kernel_print_short(kernel);
+        assert_non_null(text);
+        if (strstr(text, table[i][1]) == NULL) fail_msg("%s is not in %s", table[i][1], text);
+        esp_text_free(text);
+        esp_kernel_free(kernel);
+    }
 }
 
 static void out_of_memory(void **state)
@@ -351,6 +375,7 @@ int main(void)
         cmocka_unit_test(learning_all),
         cmocka_unit_test(learning_odd_labels),
         cmocka_unit_test(warnings),
+        cmocka_unit_test(short_prints),
         cmocka_unit_test(out_of_memory),
     };
     const int file = mkstemp(path);
