@@ -62,7 +62,8 @@ typedef struct cli_command {
     int (*run)(const cli_settings *settings); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_info, cli_convert, cli_sample,
+extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_info, cli_convert, cli_grammar,
+    cli_sample,
     cli_srl;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
@@ -116,6 +117,8 @@ int cli_write(const esp_dataset *data, const char *path, esp_format format);
 bool cli_ends_with(const char *path, const char *ending);
 /* Parses a kernel expression; NULL is told as a missing -k. */
 int cli_kernel(const char *expression, esp_kernel **out);
+/* Notes what may be wrong about using a kernel on these data, such as grammar rules that match nothing. */
+void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data);
 
 /* A text file that appears complete or not at all; "-" is standard output. */
 typedef struct cli_output {

@@ -168,25 +168,28 @@ static void print_learners(void)
     }
 }
 
-static int print_model(const char *path)
+static int print_model(const char *path, bool whole)
 {
     esp_model *model = NULL;
     char *text = NULL;
     esp_error error;
     esp_status status = esp_model_read(path, &model, &error);
     if (status == ESP_OK) status = esp_model_summary(model, &text, &error);
+    if (status == ESP_OK) {
+        print_text("file", path);
+        print_text("format", "model");
+        fputs(text, stdout);
+        if (whole) print_text("expression", esp_model_kernel(model));
+    }
+    esp_text_free(text);
     esp_model_free(model);
     if (status != ESP_OK) return cli_error(status, &error);
-    print_text("file", path);
-    print_text("format", "model");
-    fputs(text, stdout);
-    esp_text_free(text);
     return CLI_OK;
 }
 
 static int print_file(const info_settings *s, const char *path)
 {
-    if (esp_model_recognise(path)) return print_model(path);
+    if (esp_model_recognise(path)) return print_model(path, s->common.verbose);
     esp_dataset *data = NULL;
     int code = cli_read(&s->common, path, &data);
     if (code == CLI_OK) code = print_data(data, path, (size_t)s->top);

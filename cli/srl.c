@@ -6,7 +6,7 @@
 typedef struct srl_settings {
     cli_settings common;
     int task, unary; /* 1 + index into the choices */
-    bool no_mark, full_roles, skip_bad;
+    bool no_mark, split, full_roles, skip_bad;
     const char *documents, *sample, *output, *features;
     uint64_t limit;
     esp_format to;
@@ -25,6 +25,8 @@ static const cli_option options[] = {
      .help = "of a unary chain that spans an argument, the topmost node is one, or all are"},
     {.name = "no-mark", .kind = CLI_FLAG, .offset = offsetof(srl_settings, no_mark),
      .help = "leave the labels of argument and predicate without -B and -P"},
+    {.name = "split", .kind = CLI_FLAG, .offset = offsetof(srl_settings, split),
+     .help = "write two more trees: the path to the constituent without what is below it, and the constituent alone"},
     {.name = "full-roles", .kind = CLI_FLAG, .offset = offsetof(srl_settings, full_roles),
      .help = "roles as they are, such as ARGM-TMP and R-ARG0, instead of ARGM and ARG0"},
     {.name = "documents", .kind = CLI_TEXT, .offset = offsetof(srl_settings, documents), .argument = "FILE",
@@ -98,6 +100,7 @@ static int run_srl(const cli_settings *settings)
     esp_srl_options wanted = {.task = s->task == 2 ? ESP_SRL_ROLE : ESP_SRL_BOUNDARY,
                               .unary_all = s->unary == 2,
                               .no_mark = s->no_mark,
+                              .split = s->split,
                               .full_roles = s->full_roles,
                               .skip_bad = s->skip_bad,
                               .documents = s->documents,

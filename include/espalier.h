@@ -149,6 +149,7 @@ typedef struct esp_srl_options {
     esp_srl_task task;
     bool unary_all;        /* every node of a unary chain that spans an argument is one, not only the topmost */
     bool no_mark;          /* do not write argument and predicate as LABEL-B and LABEL-P */
+    bool split;            /* write the link to the candidate and the candidate as trees of their own, too */
     bool full_roles;       /* keep ARGM-TMP, R-ARG0, C-ARG1 and their kin as they are */
     bool skip_bad;         /* skip bad predicates and sentences instead of failing */
     const char *documents; /* a file that lists the documents to use, a line each; NULL: all */
@@ -246,6 +247,41 @@ ESP_API const char *esp_patterns_text(const esp_patterns *patterns, size_t index
 ESP_API const char *esp_patterns_positive(const esp_patterns *patterns);
 /* What the search did: patterns counted, and those of them that the bound kept from growing. */
 ESP_API uint64_t esp_patterns_visited(const esp_patterns *patterns, uint64_t *pruned);
+/* ---------------------------------------------------------- grammar rules */
+
+/* Grammar rules (docs/grammars.md) name children of productions that may be missing, and classes of labels that may stand
+ * for each other; the kernel gtk matches trees by them. */
+
+/* How rules are learned. NULL stands for all zeros. */
+typedef struct esp_grammar_options {
+    const char *column;  /* the trees; NULL: the only such column */
+    size_t min_count;    /* a child is optional where its production is seen so often without it; 0: 5 */
+    const char *classes; /* "penn", "ud" or "none"; NULL: "none" */
+    bool all;            /* also productions seen so often that have no optional child; they have no effect */
+} esp_grammar_options;
+
+typedef struct esp_grammar_counts {
+    size_t productions; /* different ones in the trees, those of words left out */
+    size_t frequent;    /* of these: seen min_count times */
+    size_t rules;       /* with optional children */
+    size_t optional;    /* their optional children */
+    size_t matched;     /* rules that match a production of the trees */
+    size_t classes;     /* of labels */
+    size_t members;     /* labels in classes ... */
+    size_t seen;        /* ... of which so many are labels of pre-terminals of the trees */
+    size_t unwritable;  /* productions left out: a label has a control character, which rules cannot name */
+} esp_grammar_counts;
+
+/* Learns rules from trees: *text is a file of rules, in a fixed order, each with the number of times it was seen; released with
+ * esp_text_free. `counts` may be NULL. O(children of productions). */
+ESP_API esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_options *options, char **text,
+                                     esp_grammar_counts *counts, esp_error *err);
+/* Reads a file of rules and tells how they fit trees; `column` as above. */
+ESP_API esp_status esp_grammar_check(const char *path, const esp_dataset *data, const char *column,
+                                     esp_grammar_counts *counts, esp_error *err);
+/* What may be wrong about using a kernel on these data though it can be computed, a sentence per line: rules that match
+ * nothing. *text is NULL if there is nothing to say, else released with esp_text_free. */
+ESP_API esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data, char **text, esp_error *err);
 
 /* ----------------------------------------------------------------- scorers */
 
@@ -298,7 +334,8 @@ ESP_API const char *esp_model_learner(const esp_model *model);
 /* Classes in the order of outputs; 0 for a regression. */
 ESP_API size_t esp_model_classes(const esp_model *model);
 ESP_API const char *esp_model_class(const esp_model *model, size_t index);
-/* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. */
+/* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. Long grammars in
+ * its kernel are shortened there; esp_model_kernel has all. */
 ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_error *err);
 
 /* Predictions for a number of examples. */

@@ -3,14 +3,14 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/pattern.h"
+#include "kernel/rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,
-                                                 &espi_kernel_seq,  &espi_kernel_fseq, &espi_kernel_fsst,
-                                                 &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf,
-                                                 NULL};
+const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,  &espi_kernel_ptk,
+                                                 &espi_kernel_gtk,  &espi_kernel_seq,  &espi_kernel_fseq,   &espi_kernel_fsst,
+                                                 &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf, NULL};
 
 double espi_leaf_value(const espi_leaf *leaf, const char *name)
 {
@@ -29,6 +29,7 @@ void esp_kernel_free(esp_kernel *kernel)
         espi_free(kernel->leaf[i].symbol);
         espi_free(kernel->leaf[i].column);
         espi_selection_free(kernel->leaf[i].selection);
+        espi_rules_free(kernel->leaf[i].rules);
     }
     espi_free(kernel->leaf);
     espi_free(kernel->op);
@@ -54,9 +55,8 @@ const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter)
     return p->info.name != NULL ? &p->info : NULL;
 }
 
-/* The value as the expression language reads it for this leaf, so that it is checked in one place only. */
-static esp_status parse_value(const espi_leaf *leaf, size_t parameter, const char *value, double *number,
-                              esp_error *err)
+/* Sets a value as the expression language reads it for this leaf, so that it is checked in one place only. */
+static esp_status set_value(espi_leaf *leaf, size_t parameter, const char *value, esp_error *err)
 {
     const char *name = leaf->class->parameters[parameter].info.name;
     const size_t size = strlen(leaf->class->name) + strlen(name) + strlen(value) + 8;
@@ -65,7 +65,13 @@ static esp_status parse_value(const espi_leaf *leaf, size_t parameter, const cha
     if (text == NULL) return espi_no_memory(err);
     snprintf(text, size, "%s(%s=%s)", leaf->class->name, name, value);
     const esp_status status = esp_kernel_parse(text, &trial, err);
-    if (status == ESP_OK) *number = trial->leaf[0].value[parameter];
+    if (status == ESP_OK && leaf->class->parameters[parameter].type == ESPI_RULES) {
+        espi_rules *rules = trial->leaf[0].rules;
+        trial->leaf[0].rules = leaf->rules;
+        leaf->rules = rules;
+    } else if (status == ESP_OK) {
+        leaf->value[parameter] = trial->leaf[0].value[parameter];
+    }
     esp_kernel_free(trial);
     espi_free(text);
     return status;
@@ -83,7 +89,7 @@ esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const ch
         const espi_parameter *p = copy->leaf[i].class->parameters;
         for (size_t k = 0; status == ESP_OK && p[k].info.name != NULL; k++) {
             if (strcmp(p[k].info.name, name) != 0) continue;
-            status = parse_value(&copy->leaf[i], k, value, &copy->leaf[i].value[k], err);
+            status = set_value(&copy->leaf[i], k, value, err);
             set++;
         }
     }

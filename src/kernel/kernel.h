@@ -12,7 +12,12 @@
 #include "data/dataset.h"
 #include "kernel/wide.h"
 
-typedef enum espi_parameter_type { ESPI_NUMBER, ESPI_INTEGER, ESPI_CHOICE } espi_parameter_type;
+typedef enum espi_parameter_type {
+    ESPI_NUMBER,
+    ESPI_INTEGER,
+    ESPI_CHOICE,
+    ESPI_RULES /* grammar rules: a file's name, or the rules themselves in braces; none by default */
+} espi_parameter_type;
 
 typedef struct espi_parameter {
     esp_parameter_info info; /* name, help, default and range as texts */
@@ -47,6 +52,7 @@ typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to dat
     size_t symbols, symbol_capacity;
     struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); owned. Expressions have
                                          none, and a copy of a kernel by its text has none again */
+    struct espi_rules *rules; /* of the parameter of type ESPI_RULES (rules.h); NULL: none */
 } espi_leaf;
 
 typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;
@@ -95,8 +101,8 @@ struct espi_kernel_class {
     const espi_online_class *online; /* the kernel in sums that grow; NULL: it cannot be learned example by example */
 };
 
-extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_seq,
-    espi_kernel_fseq, espi_kernel_fsst, espi_kernel_linear, espi_kernel_poly, espi_kernel_rbf;
+extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_ptk, espi_kernel_gtk,
+    espi_kernel_seq, espi_kernel_fseq, espi_kernel_fsst, espi_kernel_linear, espi_kernel_poly, espi_kernel_rbf;
 
 /* All kernels, ended by NULL. */
 extern const espi_kernel_class *const espi_kernels[];
@@ -125,7 +131,17 @@ struct esp_kernel {
 esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const char *value, esp_kernel **out,
                             esp_error *err);
 
+/* As esp_kernel_parse; `files`: grammar rules may be given by the name of a file, which is read. An expression from a
+ * model file must not have any read. */
+esp_status espi_kernel_parse(const char *expression, bool files, esp_kernel **out, esp_error *err);
+
+/* Bytes of an expression that are not grammar rules in braces: what is costly to take in grows with these. In an
+ * expression that is wrong, all is counted right up to the wrong place. */
+size_t espi_kernel_plain_size(const char *expression);
+
 /* The expression of the program; kernel->text is set by it. */
 esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err);
+/* The same for people: of long grammars the first rules, and how many more there are. NULL if memory is out. */
+char *espi_kernel_print_short(const esp_kernel *kernel);
 
 #endif

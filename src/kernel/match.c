@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "kernel/dag.h"
 #include "kernel/hot.h"
+#include "kernel/sink.h"
 
 #include <string.h>
 
@@ -19,13 +20,6 @@ typedef struct slot { /* a column of the pool */
     uint32_t users;   /* plan nodes that have this column and are still needed, and the group's newest */
     double pending;   /* occurrences of nodes that share it, not yet added to w */
 } slot;
-
-typedef struct reach { /* per group: how much of it lies in trees before `to` */
-    size_t to;
-    size_t occurrences;
-    uint32_t vertices;
-    uint32_t sum; /* number + 1 of its w in the plan at hand; 0: none */
-} reach;
 
 typedef struct sum { /* w of a group that several nodes of the tree belong to */
     uint32_t group;
@@ -39,7 +33,7 @@ struct espi_matcher {
     const espi_dag *dag;
     const espi_decay *decay;
     const espi_plan *plan; /* at hand */
-    reach *reach; /* per group */
+    espi_reach *reach; /* per group */
     size_t reaches;
     slot *slot;
     size_t slots, slot_capacity;
@@ -116,94 +110,23 @@ HOT static void times_column(double *restrict col, const uint32_t *restrict chil
     }
 }
 
-HOT static void add_column(double *restrict w, const double *restrict col, size_t n, double count)
-{
-    for (size_t r = 0; r < n; r++) w[r] += count * col[r];
-}
-
-static void scatter(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,
-                    const double *restrict w)
-{
-    for (size_t k = 0; k < n; k++) out[at[k].tree - from] += w[at[k].item];
-}
-
-static void scatter_counts(double *restrict out, size_t from, const espi_occurrence *restrict at, size_t n,
-                           double value)
-{
-    for (size_t k = 0; k < n; k++) out[at[k].tree - from] += value * at[k].item;
-}
-
-HOT static void add_counts(double *restrict out, const uint8_t *restrict count, size_t n, double value)
-{
-    for (size_t j = 0; j < n; j++) out[j] += value * count[j];
-}
-
-/* The sum of f[r] * w[r], in LANES sums that run side by side, whatever the processor. */
-HOT static double dot(const double *restrict f, const double *restrict w, size_t n)
-{
-    enum { LANES = 8 };
-    double lane[LANES] = {0.0}, total = 0.0;
-    size_t r = 0;
-    for (; r + LANES <= n; r += LANES)
-        for (size_t l = 0; l < LANES; l++) lane[l] += f[r + l] * w[r + l];
-    for (; r < n; r++) total += f[r] * w[r];
-    for (size_t l = 0; l < LANES; l++) total += lane[l];
-    return total;
-}
-
 /* ------------------------------------------------------------- one group */
 
-/* How much of a group lies in trees before `to`. Rows mostly come in order, so that this is a few steps on. */
-static reach *reach_of(espi_matcher *m, uint32_t g, size_t to)
+static espi_reach *reach_of(espi_matcher *m, uint32_t g, size_t to)
 {
-    const espi_group *group = &m->dag->group[g];
-    reach *c = &m->reach[g];
-    if (c->to == to) return c;
-    if (to >= m->dag->trees) {
-        c->vertices = group->vertices;
-        c->occurrences = group->occurrences;
-    } else if (to < c->to) {
-        *c = (reach){.sum = c->sum};
-    }
-    if (group->inner == 0) c->vertices = group->vertices;
-    while (c->vertices < group->vertices && group->first[c->vertices] < to) c->vertices++;
-    while (c->occurrences < group->occurrences && group->at[c->occurrences].tree < to) c->occurrences++;
-    c->to = to;
-    return c;
+    if (m->reach[g].to != to) espi_reach_to(&m->reach[g], m->dag, &m->dag->group[g], to);
+    return &m->reach[g];
 }
 
-/* What is done with w(.) of a group: scattered over a row, or multiplied with f. */
-typedef struct sink {
-    size_t from, to;
-    double *out;
-    double *const *f; /* NULL: a row */
-    size_t outputs;
-    double *score;
-} sink;
-
-static void use(const espi_matcher *m, uint32_t g, const double *w, sink *s)
+static void use(const espi_matcher *m, uint32_t g, const double *w, espi_sink *s)
 {
-    const espi_group *group = &m->dag->group[g];
-    const reach *c = &m->reach[g];
-    if (s->f != NULL) {
-        for (size_t k = 0; k < s->outputs; k++)
-            s->score[k] += group->inner == 0 ? s->f[g][k] * w[0] : dot(s->f[g] + k * group->capacity, w, c->vertices);
-        return;
-    }
-    if (group->dense != NULL) {
-        add_counts(s->out, group->dense + s->from, s->to - s->from, w[0]);
-        return;
-    }
-    size_t first = 0;
-    while (s->from > 0 && first < c->occurrences && group->at[first].tree < s->from) first++;
-    if (group->inner == 0) scatter_counts(s->out, s->from, group->at + first, c->occurrences - first, w[0]);
-    else scatter(s->out, s->from, group->at + first, c->occurrences - first, w);
+    espi_sink_add(s, m->dag, g, &m->reach[g], w);
 }
 
 /* The w of a group that several nodes share: zeros at first. The group has vertices. */
 static sum *sum_of(espi_matcher *m, uint32_t g)
 {
-    reach *c = &m->reach[g];
+    espi_reach *c = &m->reach[g];
     if (c->sum > 0) return &m->sum[c->sum - 1];
     if (m->sums == m->sum_room) {
         if (!espi_reserve(&m->sum, &m->sum_capacity, m->sums + 1, sizeof *m->sum)) return NULL;
@@ -248,8 +171,8 @@ static void leave_slot(espi_matcher *m, uint32_t number)
     slot *s = &m->slot[number];
     if (--s->users > 0) return;
     if (s->pending > 0.0) {
-        const reach *c = &m->reach[s->group];
-        add_column(m->sum[c->sum - 1].w, s->value, c->vertices, s->pending);
+        const espi_reach *c = &m->reach[s->group];
+        espi_add_column(m->sum[c->sum - 1].w, s->value, c->vertices, s->pending);
     }
     m->unused[m->unused_count++] = number;
 }
@@ -333,7 +256,7 @@ static bool make_or_share(espi_matcher *m, size_t number, size_t n)
         release_column(m, number);
         share(m, number, s->slot);
     } else {
-        add_column(s->w, col, n, m->plan->node[number].count);
+        espi_add_column(s->w, col, n, m->plan->node[number].count);
         if (s->slot != ESPI_NO_NODE) leave_slot(m, s->slot);
         s->slot = m->state[number].slot;
         m->slot[s->slot].users++;
@@ -343,7 +266,7 @@ static bool make_or_share(espi_matcher *m, size_t number, size_t n)
 }
 
 /* A node's column, and what it adds to the result. Nodes that the DAG has nothing like have no column. */
-static bool visit(espi_matcher *m, size_t number, sink *s)
+static bool visit(espi_matcher *m, size_t number, espi_sink *s)
 {
     const espi_plan_node *node = &m->plan->node[number];
     const size_t n = node->group < m->dag->groups ? reach_of(m, node->group, s->to)->vertices : 0;
@@ -383,7 +306,7 @@ static esp_status ask_to_go_on(espi_matcher *m, esp_error *err)
     return espi_progress(m->run, "computing the kernel", -1.0, err);
 }
 
-static esp_status match(espi_matcher *m, const espi_plan *plan, sink *s, esp_error *err)
+static esp_status match(espi_matcher *m, const espi_plan *plan, espi_sink *s, esp_error *err)
 {
     if (!start(m, plan)) return espi_no_memory(err);
     esp_status status = ESP_OK;
@@ -416,14 +339,14 @@ static esp_status match(espi_matcher *m, const espi_plan *plan, sink *s, esp_err
 
 esp_status espi_match_row(espi_matcher *m, const espi_plan *plan, size_t from, size_t to, double *out, esp_error *err)
 {
-    sink s = {.from = from, .to = to, .out = out};
+    espi_sink s = {.from = from, .to = to, .out = out};
     return match(m, plan, &s, err);
 }
 
 esp_status espi_match_score(espi_matcher *m, const espi_plan *plan, double *const *f, size_t outputs, double *score,
                             esp_error *err)
 {
-    sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
+    espi_sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
     for (size_t k = 0; k < outputs; k++) score[k] = 0.0;
     return match(m, plan, &s, err);
 }

@@ -59,7 +59,8 @@ static esp_status open_leaf(espi_online *o, const esp_dataset *examples, espi_fo
     const espi_leaf *leaf = &o->kernel->leaf[number];
     const espi_column *column;
     if (leaf->class->online == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "the kernel %s cannot be learned example by example", leaf->class->name);
+        return espi_fail(err, ESP_ERR_PARAM, "the kernel %s cannot be learned example by example; the learner svm takes it",
+                         leaf->class->name);
     const esp_status status = espi_leaf_column(leaf, examples, &column, err);
     if (status != ESP_OK) return status;
     bool rows = true;

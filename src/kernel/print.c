@@ -3,6 +3,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kernel/kernel.h"
+#include "kernel/rules.h"
+
+#include <stdio.h>
 
 /* A name, in quotes unless it reads back without them. */
 static void add_name(espi_text *t, const char *name)
@@ -23,7 +26,36 @@ static void add_name(espi_text *t, const char *name)
     espi_text_string(t, "\"");
 }
 
-static void add_leaf(espi_text *t, const espi_leaf *leaf)
+enum { RULES_SHOWN = 3 }; /* of a grammar that is shortened; one more is shown rather than counted */
+
+/* "A -> [B] C; ...; and 12 more" */
+static void add_few_rules(espi_text *t, const char *rules)
+{
+    size_t lines = 1, shown = 0;
+    for (const char *c = rules; *c != '\0'; c++) {
+        if (*c == '\\') c++; /* what follows is of a label, and there is something */
+        else if (*c == ';' && lines++ == RULES_SHOWN) shown = (size_t)(c - rules);
+    }
+    if (lines <= RULES_SHOWN + 1) {
+        espi_text_string(t, rules);
+        return;
+    }
+    char more[40];
+    snprintf(more, sizeof more, "; and %zu more", lines - RULES_SHOWN);
+    espi_text_add(t, rules, shown);
+    espi_text_string(t, more);
+}
+
+/* The rules themselves and not the file they came from, so that the expression stands on its own. */
+static void add_rules(espi_text *t, const espi_rules *rules, bool few)
+{
+    espi_text_string(t, "{");
+    if (rules != NULL && few) add_few_rules(t, rules->text);
+    else if (rules != NULL) espi_text_string(t, rules->text);
+    espi_text_string(t, "}");
+}
+
+static void add_leaf(espi_text *t, const espi_leaf *leaf, bool few_rules)
 {
     const espi_parameter *parameter = leaf->class->parameters;
     const char *comma = "";
@@ -38,6 +70,7 @@ static void add_leaf(espi_text *t, const espi_leaf *leaf)
         espi_text_string(t, parameter[i].info.name);
         espi_text_string(t, "=");
         if (parameter[i].type == ESPI_CHOICE) espi_text_string(t, parameter[i].choices[(size_t)leaf->value[i]]);
+        else if (parameter[i].type == ESPI_RULES) add_rules(t, leaf->rules, few_rules);
         else espi_text_number(t, leaf->value[i]);
         comma = ", ";
     }
@@ -62,6 +95,7 @@ typedef struct piece {
 
 typedef struct printer {
     const esp_kernel *kernel;
+    bool few_rules; /* shorten grammars */
     espi_text out;
     piece *stack;
     size_t pieces, capacity;
@@ -84,7 +118,7 @@ static void print_op(printer *p, size_t index, int around)
     if (brackets) espi_text_string(&p->out, "(");
     if (brackets) later(p, (piece){.literal = ")"});
     switch (op->kind) {
-    case ESPI_LEAF_OP: add_leaf(&p->out, &p->kernel->leaf[op->left]); break;
+    case ESPI_LEAF_OP: add_leaf(&p->out, &p->kernel->leaf[op->left], p->few_rules); break;
     case ESPI_NORM:
         espi_text_string(&p->out, "norm(");
         later(p, (piece){.literal = ")"});
@@ -108,9 +142,9 @@ static void print_op(printer *p, size_t index, int around)
     }
 }
 
-esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err)
+static char *print(const esp_kernel *kernel, bool few_rules)
 {
-    printer p = {.kernel = kernel};
+    printer p = {.kernel = kernel, .few_rules = few_rules};
     later(&p, (piece){.op = kernel->ops - 1});
     while (p.pieces > 0 && !p.out.failed) {
         const piece next = p.stack[--p.pieces];
@@ -122,7 +156,14 @@ esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err)
         if (*next.literal == '^') espi_text_number(&p.out, next.number);
     }
     espi_free(p.stack);
+    return espi_text_take(&p.out);
+}
+
+esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err)
+{
     espi_free(kernel->text);
-    kernel->text = espi_text_take(&p.out);
+    kernel->text = print(kernel, false);
     return kernel->text != NULL ? ESP_OK : espi_no_memory(err);
 }
+
+char *espi_kernel_print_short(const esp_kernel *kernel) { return print(kernel, true); }

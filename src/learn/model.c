@@ -180,7 +180,10 @@ esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
     *out = NULL;
     esp_status status = espi_model_size(m, &bytes, err);
     add_text(&t, "learner", m->learner);
-    add_text(&t, "kernel", esp_kernel_text(m->kernel));
+    char *kernel = espi_kernel_print_short(m->kernel);
+    if (kernel != NULL) add_text(&t, "kernel", kernel);
+    else t.failed = true;
+    espi_free(kernel);
     if (m->settings != NULL) add_text(&t, "settings", m->settings);
     if (m->classes > 0) add_count(&t, "classes", m->classes);
     for (size_t i = 0; i < m->classes; i++) add_text(&t, "class", m->class_name[i]);

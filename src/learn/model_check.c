@@ -155,15 +155,25 @@ static esp_status check_column(const esp_dataset *data, const espi_column *c, es
     return c->type == ESP_COLUMN_VECTOR ? check_vectors(c, err) : ESP_OK;
 }
 
+esp_status espi_model_check_kernel(const char *text, esp_error *err)
+{
+    const size_t size = strlen(text), plain = espi_kernel_plain_size(text);
+    if (size > ESPI_MODEL_EXPRESSION)
+        return WRONG("the kernel expression has %zu bytes; a model can hold %d", size, ESPI_MODEL_EXPRESSION);
+    if (plain > ESPI_MODEL_KERNEL)
+        return WRONG("the kernel expression has %zu bytes besides its grammar rules; a model can hold %d", plain,
+                     ESPI_MODEL_KERNEL);
+    return ESP_OK;
+}
+
 esp_status espi_model_check(const esp_model *m, esp_error *err)
 {
     const esp_dataset *data = m->support;
     espi_symbols names = {0};
     if (m->learner == NULL || m->learner[0] == '\0') return WRONG("the learner has no name");
-    if (strlen(esp_kernel_text(m->kernel)) > ESPI_MODEL_KERNEL)
-        return WRONG("the kernel expression is longer than %d bytes", ESPI_MODEL_KERNEL);
     if (data->columns > ESPI_MODEL_COLUMNS) return WRONG("there are more than %d columns", ESPI_MODEL_COLUMNS);
-    esp_status status = check_classes(m, err);
+    esp_status status = espi_model_check_kernel(esp_kernel_text(m->kernel), err);
+    if (status == ESP_OK) status = check_classes(m, err);
     if (status == ESP_OK) status = check_numbers(m, err);
     if (status == ESP_OK) status = check_history(m, err);
     if (status == ESP_OK) status = check_variants(m, err);

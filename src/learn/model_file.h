@@ -24,10 +24,17 @@ enum { ESPI_MODEL_ONE_VS_ONE = 1, ESPI_MODEL_PLATT = 2, ESPI_MODEL_VOTE = 4 }; /
 enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 };     /* flags of a column of vectors */
 
 /* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:
- * bounds that no one meets keep a hostile file from taking minutes. */
-enum { ESPI_MODEL_KERNEL = 1 << 18, ESPI_MODEL_COLUMNS = 1 << 12 };
-/* A kernel that selects is there once per output: bytes of all these expressions together. */
-enum { ESPI_MODEL_VARIANTS = 1 << 22 };
+ * bounds that no one meets keep a hostile file from taking minutes. Grammar rules take their own size only, and are not
+ * part of the first bound. */
+enum {
+    ESPI_MODEL_KERNEL = 1 << 18,     /* bytes of the kernel expression without its grammar rules */
+    ESPI_MODEL_EXPRESSION = 1 << 24, /* bytes of the whole */
+    ESPI_MODEL_VARIANTS = 1 << 22,   /* a kernel that selects is there once per output: bytes of all of them together */
+    ESPI_MODEL_COLUMNS = 1 << 12
+};
+
+/* Whether a model can hold a kernel of this text; ESP_ERR_PARAM with a sentence if not. O(its size). */
+esp_status espi_model_check_kernel(const char *text, esp_error *err);
 
 /* Whether the fields of the model fit together as model.h says; ESP_ERR_PARAM with a clause if not. What passes can
  * be written, and what was written can be read. */

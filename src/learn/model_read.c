@@ -3,6 +3,7 @@
  * are built anew by the code that built them first, which must number everything as the file does. */
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
+#include "kernel/kernel.h"
 #include "learn/model_section.h"
 
 #include <errno.h>
@@ -196,9 +197,8 @@ static esp_status read_kernel(espi_model_file *f, esp_model *m)
     esp_error why = {0};
     char *text = NULL;
     esp_status status = espi_section_text(f, "kernel", &text);
-    if (status == ESP_OK && strlen(text) > ESPI_MODEL_KERNEL)
-        status = espi_model_wrong(f, "the kernel expression is longer than %d bytes", ESPI_MODEL_KERNEL);
-    if (status == ESP_OK) status = in_file(f, esp_kernel_parse(text, &m->kernel, &why), &why);
+    if (status == ESP_OK) status = in_file(f, espi_model_check_kernel(text, &why), &why);
+    if (status == ESP_OK) status = in_file(f, espi_kernel_parse(text, false, &m->kernel, &why), &why);
     espi_free(text);
     return status;
 }

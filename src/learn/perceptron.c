@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "learn/model_file.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -212,7 +213,11 @@ static esp_status attach(espi_perceptron *p, const esp_dataset *data, esp_error 
     if (status == ESP_OK && p->sum == NULL && p->updates == 0) {
         esp_kernel *bound = NULL;
         status = espi_kernel_bind_names(p->kernel, data, &bound, err);
-        if (status != ESP_OK) return status;
+        if (status == ESP_OK) status = espi_model_check_kernel(esp_kernel_text(bound), err);
+        if (status != ESP_OK) {
+            esp_kernel_free(bound);
+            return status;
+        }
         esp_kernel_free(p->kernel);
         p->kernel = bound;
     }

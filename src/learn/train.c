@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "learn/model_file.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
 #include "learn/selected.h"
@@ -36,6 +37,7 @@ esp_status espi_copy_rows(const esp_kernel *kernel, const esp_dataset *data, con
 typedef struct training {
     espi_settings settings;
     espi_targets targets;
+    esp_kernel *kernel; /* with the names of its columns */
     espi_bound *bound;
     espi_rows *rows;
     uint32_t *all; /* 0, 1, 2, ... */
@@ -98,13 +100,16 @@ static esp_status fit_all(training *t, const esp_kernel *kernel, const esp_datas
 {
     esp_status status = espi_selected_check(kernel, &t->settings, err);
     if (status == ESP_OK) status = check_targets(t, data, err);
+    if (status == ESP_OK) status = espi_kernel_bind_names(kernel, data, &t->kernel, err);
+    if (status == ESP_OK) status = espi_model_check_kernel(esp_kernel_text(t->kernel), err);
     if (status != ESP_OK) return status;
     t->all = espi_alloc(data->rows, sizeof *t->all);
     if (t->all == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < data->rows; i++) t->all[i] = (uint32_t)i;
-    status = espi_kernel_selects(kernel) ? fit_selected(t, kernel, data, run, err) : fit_rows(t, kernel, data, run, err);
+    status = espi_kernel_selects(kernel) ? fit_selected(t, t->kernel, data, run, err)
+                                         : fit_rows(t, t->kernel, data, run, err);
     if (status == ESP_OK && t->settings.probability && !t->fit.cancelled)
-        status = learn_probabilities(t, kernel, data, run, err);
+        status = learn_probabilities(t, t->kernel, data, run, err);
     if (status == ESP_ERR_CANCELLED && t->settings.keep_partial && t->fit.bias != NULL) {
         /* The decision functions are there, the probabilities are not. */
         espi_free(t->platt);
@@ -127,16 +132,14 @@ static char *summary_text(const training *t)
     return espi_text_take(&text);
 }
 
-static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel, const esp_dataset *data,
-                             esp_error *err)
+static esp_status fill_model(esp_model *m, training *t, const esp_dataset *data, esp_error *err)
 {
     const size_t outputs = t->fit.outputs;
     bool *wanted = espi_alloc_zero(data->rows, sizeof *wanted);
     if (wanted == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < data->rows * outputs; i++)
         if (t->fit.coefficient[i] != 0.0) wanted[i / outputs] = true;
-    esp_status status = espi_copy_rows(kernel, data, wanted, &m->support, err);
-    if (status == ESP_OK) status = espi_kernel_bind_names(kernel, data, &m->kernel, err);
+    const esp_status status = espi_copy_rows(t->kernel, data, wanted, &m->support, err);
     const char *name = espi_learner_text(t->settings.learner);
     m->learner = espi_copy_text(name, strlen(name));
     m->settings = espi_settings_text(&t->settings);
@@ -158,6 +161,8 @@ static esp_status fill_model(esp_model *m, training *t, const esp_kernel *kernel
     }
     m->variant = t->variant;
     t->variant = NULL;
+    m->kernel = t->kernel;
+    t->kernel = NULL;
     m->bias = t->fit.bias;
     t->fit.bias = NULL;
     m->platt = t->platt;
@@ -189,12 +194,13 @@ esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_da
     status = online ? check_targets(&t, data, err) : fit_all(&t, kernel, data, run, err);
     esp_model *model = status == ESP_OK && !online ? espi_model_new() : NULL;
     if (status == ESP_OK && online) status = train_online(learner, kernel, data, settings, count, run, &model, err);
-    else if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, kernel, data, err);
+    else if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, data, err);
+    espi_rows_free(t.rows);
+    espi_bound_free(t.bound); /* before the kernel, which the model may have taken */
     if (status == ESP_OK) *out = model;
     else esp_model_free(model);
-    espi_rows_free(t.rows);
-    espi_bound_free(t.bound);
     espi_variants_free(t.variant, t.variant != NULL ? espi_output_count(&t.settings, t.targets.classes) : 0);
+    esp_kernel_free(t.kernel);
     espi_fit_free(&t.fit);
     espi_free(t.platt);
     espi_free(t.all);

@@ -220,6 +220,7 @@ static esp_status extract(extraction *x, const char *const *paths, size_t path_c
 {
     esp_status status = ESP_OK;
     x->writer.output = output;
+    x->writer.split = x->options.split;
     x->writer.json = x->reader.json = x->options.to != ESP_FORMAT_SVMTK;
     espi_random_seed(&x->random, x->options.seed);
     if (x->options.documents != NULL) {

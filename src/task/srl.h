@@ -135,8 +135,11 @@ typedef struct espi_srl_spine {
 bool espi_srl_spine_set(espi_srl_spine *spine, const espi_srl_tree *tree, uint32_t token, bool marks);
 /* Sets the candidate, which must not cover the predicate's token. O(its depth). */
 void espi_srl_spine_meet(espi_srl_spine *spine, const espi_srl_tree *tree, uint32_t candidate);
-/* Appends the piece of the tree that connects predicate and candidate. */
-void espi_srl_spine_text(const espi_srl_spine *spine, const espi_srl_tree *tree, espi_text *out);
+/* The piece of the tree that connects predicate and candidate; the same with the word "*" for all below the candidate;
+ * and the candidate with all below it. */
+typedef enum espi_srl_part { ESPI_SRL_WHOLE, ESPI_SRL_PATH, ESPI_SRL_CANDIDATE } espi_srl_part;
+/* Appends a part. */
+void espi_srl_spine_text(const espi_srl_spine *spine, const espi_srl_tree *tree, espi_srl_part part, espi_text *out);
 void espi_srl_spine_free(espi_srl_spine *spine);
 
 /* Names of features; name i is text.bytes[end[i - 1] .. end[i]), the first from 0. */
@@ -188,6 +191,7 @@ void espi_srl_features_free(espi_srl_features *features);
 /* A zeroed writer writes SVM-light-TK. */
 typedef struct espi_srl_writer {
     bool json;
+    bool split;                 /* write all three parts, not only the whole */
     struct espi_output *output; /* the caller's */
     espi_text text;
     espi_symbols features; /* by number - 1 */

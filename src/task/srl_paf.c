@@ -3,6 +3,11 @@
  * down to the predicate's pre-terminal with its word, the way down to the candidate, and all below the candidate. For
  * (S (N Mary) (VP (V brought) (NP (D a) (N cat)))) and N it is (S (N Mary) (VP (V brought))).
  *
+ * It splits into the link between the two, (S (N *) (VP (V brought))), and the candidate, (N Mary), which hybrid kernels
+ * compare apart from each other (W. Che et al., A hybrid convolution tree kernel for semantic role labeling, COLING/ACL
+ * 2006). A word in the candidate's place keeps its label that of an inner node, as it is in the whole piece: its
+ * production is the same, and grammars that speak of it apply.
+ *
  * The way to the predicate is the same text for all candidates, and what is below a candidate is a slice of the
  * sentence's text; so a piece is put together from few copies. */
 #include "task/srl.h"
@@ -59,30 +64,44 @@ static void close_brackets(espi_text *out, size_t count)
     }
 }
 
-/* " (A (B ...))": from the child of the meeting node down to the candidate, and all below that. */
-static void add_candidate(const espi_srl_spine *s, const espi_srl_tree *t, espi_text *out)
+/* "(A ...)": the candidate with all below it, or with a word in place of that. */
+static void add_candidate(const espi_srl_spine *s, const espi_srl_tree *t, bool whole, espi_text *out)
 {
-    for (size_t i = s->down; i-- > 0;) {
-        const espi_srl_node *n = &t->node[s->way[i]];
-        espi_text_add(out, " ", 1);
-        espi_text_add(out, t->text.bytes + n->text.at, n->label_end - n->text.at);
-    }
     const espi_srl_node *n = &t->node[s->candidate];
+    espi_text_add(out, t->text.bytes + n->text.at, n->label_end - n->text.at);
     if (s->marks) espi_text_add(out, "-B", 2);
-    espi_text_add(out, t->text.bytes + n->label_end, n->text.at + n->text.size - n->label_end);
+    if (whole) espi_text_add(out, t->text.bytes + n->label_end, n->text.at + n->text.size - n->label_end);
+    else espi_text_add(out, " *)", 3);
+}
+
+/* " (A (B ...))": from the child of the meeting node down to the candidate. */
+static void add_way(const espi_srl_spine *s, const espi_srl_tree *t, bool whole, espi_text *out)
+{
+    espi_text_add(out, " ", 1);
+    for (size_t i = s->down - 1; i > 0; i--) {
+        const espi_srl_node *n = &t->node[s->way[i]];
+        espi_text_add(out, t->text.bytes + n->text.at, n->label_end - n->text.at);
+        espi_text_add(out, " ", 1);
+    }
+    add_candidate(s, t, whole, out);
     close_brackets(out, s->down - 1);
 }
 
-void espi_srl_spine_text(const espi_srl_spine *s, const espi_srl_tree *t, espi_text *out)
+void espi_srl_spine_text(const espi_srl_spine *s, const espi_srl_tree *t, espi_srl_part part, espi_text *out)
 {
+    const bool whole = part != ESPI_SRL_PATH;
+    if (part == ESPI_SRL_CANDIDATE) {
+        add_candidate(s, t, whole, out);
+        return;
+    }
     /* From `tail` on: the blank behind the meeting node's label, the way down to the predicate, and its word. */
     const size_t start = s->text_at[s->up];
     const size_t tail = (s->up > 0 ? s->text_at[s->up - 1] : s->text.size - t->leaf[s->token].text.size) - 1;
     const bool before = t->node[s->candidate].last < s->token;
     espi_text_add(out, s->text.bytes + start, tail - start);
-    if (before) add_candidate(s, t, out);
+    if (before) add_way(s, t, whole, out);
     espi_text_add(out, s->text.bytes + tail, s->text.size - tail);
     close_brackets(out, s->up);
-    if (!before) add_candidate(s, t, out);
+    if (!before) add_way(s, t, whole, out);
     espi_text_add(out, ")", 1);
 }

@@ -1,4 +1,5 @@
-/* Examples as lines: {"y": 1, "tree": "...", "x": {"name": 1, ...}} or 1 |BT| ... |ET| 3:1 7:1 |EV|.
+/* Examples as lines: {"y": 1, "tree": "...", "x": {"name": 1, ...}} or 1 |BT| ... |ET| 3:1 7:1 |EV|. Split examples have
+ * two more trees, "path" and "cs", behind the first.
  *
  * SVM-light-TK knows features by number; they are numbered in the order in which they first appear. */
 #include "base/alloc.h"
@@ -8,15 +9,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static const char *const columns[] = {"tree", "path", "cs"}; /* by espi_srl_part */
+
+static int parts(const espi_srl_writer *w) { return w->split ? 3 : 1; }
+
 static void add_json(espi_srl_writer *w, const char *target, size_t size, bool number, const espi_srl_spine *s,
                      const espi_srl_tree *t, const espi_srl_names *names)
 {
     espi_text *text = &w->text;
     espi_text_string(text, number ? "{\"y\": " : "{\"y\": \"");
     espi_text_add(text, target, size);
-    espi_text_string(text, number ? ", \"tree\": \"" : "\", \"tree\": \"");
-    espi_srl_spine_text(s, t, text);
-    espi_text_string(text, "\", \"x\": {");
+    if (!number) espi_text_string(text, "\"");
+    for (int part = 0; part < parts(w); part++) {
+        espi_text_string(text, ", \"");
+        espi_text_string(text, columns[part]);
+        espi_text_string(text, "\": \"");
+        espi_srl_spine_text(s, t, (espi_srl_part)part, text);
+        espi_text_string(text, "\"");
+    }
+    espi_text_string(text, ", \"x\": {");
     for (size_t i = 0, at = 0; i < names->count; at = names->end[i++]) {
         espi_text_string(text, i > 0 ? ", \"" : "\"");
         espi_text_add(text, names->text.bytes + at, names->end[i] - at);
@@ -43,8 +54,10 @@ static bool add_svmtk(espi_srl_writer *w, const char *target, size_t size, const
     }
     qsort(w->number, names->count, sizeof *w->number, by_number);
     espi_text_add(text, target, size);
-    espi_text_string(text, " |BT| ");
-    espi_srl_spine_text(s, t, text);
+    for (int part = 0; part < parts(w); part++) {
+        espi_text_string(text, " |BT| ");
+        espi_srl_spine_text(s, t, (espi_srl_part)part, text);
+    }
     espi_text_string(text, " |ET|");
     for (size_t i = 0; i < names->count; i++) {
         char feature[24];

@@ -14,14 +14,14 @@ static void write_input(const char *path, const uint8_t *data, size_t size)
     fclose(file);
 }
 
-static void require_readable(const char *path, const esp_srl_counts *counts)
+static void require_readable(const char *path, const esp_srl_counts *counts, size_t trees)
 {
     esp_error err = {0};
     esp_dataset *data = NULL;
     if (counts->examples == 0) return;
     fuzz_require(esp_dataset_read(path, NULL, NULL, &data, &err) == ESP_OK, "examples can be read", &err);
     fuzz_require(esp_dataset_count(data) == counts->examples, "the examples were counted", NULL);
-    fuzz_require(esp_dataset_columns(data) == 2, "an example has a tree and a vector", NULL);
+    fuzz_require(esp_dataset_columns(data) == trees + 1, "an example has its trees and a vector", NULL);
     esp_dataset_free(data);
 }
 
@@ -38,13 +38,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                      .no_mark = (bits & 4) != 0,
                                      .full_roles = (bits & 8) != 0,
                                      .skip_bad = (bits & 16) != 0,
+                                     .split = (bits & 64) != 0,
                                      .to = (bits & 32) != 0 ? ESP_FORMAT_SVMTK : ESP_FORMAT_JSONL,
                                      .limit = 1000};
     const char *path = input;
     esp_srl_counts counts;
     esp_error err = {0};
     const esp_status status = esp_srl_write(&path, 1, &options, NULL, output, &counts, &err);
-    if (status == ESP_OK) require_readable(output, &counts);
+    if (status == ESP_OK) require_readable(output, &counts, options.split ? 3 : 1);
     else fuzz_require(err.message[0] != '\0', "a failure has a sentence", NULL);
     if (status == ESP_ERR_PARSE)
         fuzz_require(strncmp(err.message, input, strlen(input)) == 0, "a place is named", &err);

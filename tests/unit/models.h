@@ -254,9 +254,9 @@ static inline blob slurp(const char *path)
 {
     FILE *file = fopen(path, "rb");
     if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
-    blob b = {.bytes = malloc(1 << 20)};
+    blob b = {.bytes = malloc(1 << 22)};
     assert_non_null(b.bytes);
-    b.size = fread(b.bytes, 1, 1 << 20, file);
+    b.size = fread(b.bytes, 1, 1 << 22, file);
     assert_true(feof(file));
     fclose(file);
     return b;

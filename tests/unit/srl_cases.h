@@ -83,4 +83,12 @@ static inline void assert_example(const esp_dataset *data, size_t example, const
     esp_text_free(text);
 }
 
+static inline void assert_split(const esp_dataset *data, size_t example, const char *path, const char *cs)
+{
+    char *text[] = {text_of(data, 1, example), text_of(data, 2, example)};
+    assert_string_equal(text[0], path);
+    assert_string_equal(text[1], cs);
+    for (int i = 0; i < 2; i++) esp_text_free(text[i]);
+}
+
 #endif

@@ -14,6 +14,39 @@ static void refused(const char *learner, const char *kernel, const esp_dataset *
     assert_null(m);
 }
 
+static int count_call(void *user, const char *stage, double fraction)
+{
+    (void)stage;
+    (void)fraction;
+    ++*(int *)user;
+    return 0;
+}
+
+/* A kernel that no model can hold is refused before the work begins. */
+static void test_kernel_too_long(void **state)
+{
+    (void)state;
+    enum { TERMS = 8000 };
+    esp_dataset *data = labelled(60, 20, 2, false);
+    char *text = malloc(TERMS * 12 + 20), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "sst(tree)");
+    for (int i = 1; i < TERMS; i++) at += sprintf(at, "+sst(tree)");
+    int calls = 0;
+    const esp_run run = {.threads = 1, .progress = count_call, .user = &calls};
+    static const char *const learners[] = {"svm", "perceptron"};
+    for (int i = 0; i < 2; i++) {
+        esp_model *m;
+        esp_error err = {0};
+        assert_refused(train(learners[i], text, data, "", &run, &m, &err), &err,
+                       "bytes besides its grammar rules; a model can hold 262144");
+        assert_null(m);
+        assert_true(calls <= i); /* a perceptron tells that it starts */
+    }
+    free(text);
+    esp_dataset_free(data);
+}
+
 static void test_errors(void **state)
 {
     (void)state;
@@ -55,6 +88,10 @@ static void test_errors(void **state)
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refused(wrong[i].learner, "sst(tree)", wrong[i].data, wrong[i].settings, wrong[i].clause);
     refused("svm", "sst(trees)", two, "", "'trees'");
+    refused("perceptron", "norm(ptk(tree))", two, "",
+            "the kernel ptk cannot be learned example by example; the learner svm takes it");
+    refused("perceptron", "gtk(tree, grammar={S -> [NP] VP})", two, "",
+            "the kernel gtk cannot be learned example by example; the learner svm takes it");
 
     esp_model *m = trained("svm", "norm(sst(tree)) + linear(words)", two, "", NULL);
     esp_predictions *p = (esp_predictions *)(uintptr_t)1;
@@ -137,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_kernel_too_long),
         cmocka_unit_test(test_interruption),
     };
     return cmocka_run_group_tests_name("learn errors", tests, NULL, no_blocks_left);

@@ -2,6 +2,8 @@
  * with a sentence, or is a model that can be used. */
 #include "models.h"
 
+#include "kernel/kernel.h"
+
 static unsigned char *entry_of(blob b, const char *tag, size_t nth)
 {
     for (size_t i = 0; i < fetch(b.bytes + 12, 4); i++) {
@@ -165,6 +167,83 @@ static void tree_without_end(void **state)
     esp_model_free(m);
 }
 
+/* An expression of about this size: almost all of it in the grammar of its one kernel, or almost all of it kernels. */
+static char *long_expression(size_t size, bool grammar)
+{
+    char *text = malloc(size + 100), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, grammar ? "gtk(tree, grammar={A -> [B] C" : "st(tree)");
+    for (size_t i = 0; at < text + size; i++)
+        at += grammar ? sprintf(at, "; X%zu -> [Y\\}\\;] Z", i) : sprintf(at, " + st(tree)");
+    sprintf(at, grammar ? "})" : "");
+    return text;
+}
+
+/* Long grammars travel with a model; long sums of kernels do not, and neither do braces that only look like a grammar's. */
+static void long_kernels(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t size;
+        bool grammar;
+        const char *clause;
+    } table[] = {
+        {600000, true, NULL},
+        {100000, false, "bytes besides its grammar rules; a model can hold 262144"},
+        {17000000, true, "bytes; a model can hold 16777216"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char *text = long_expression(table[i].size, table[i].grammar);
+        esp_model *m = made(&recipes[TREE_SVM]), *again = NULL;
+        esp_error err = {0};
+        esp_kernel_free(m->kernel);
+        m->kernel = kernel_of(text); /* which writes st(tree) out with its parameters */
+        free(text);
+        if (table[i].clause != NULL) {
+            assert_int_equal(esp_model_write(m, in_directory("model"), &err), ESP_ERR_PARAM);
+            if (strstr(err.message, table[i].clause) == NULL) fail_msg("%s", err.message);
+            esp_model_free(m);
+            continue;
+        }
+        const blob b = written(m);
+        assert_ok(esp_model_parse(b.bytes, b.size, "some.model", &again, &err), "a long grammar", &err);
+        assert_string_equal(esp_model_kernel(again), esp_model_kernel(m));
+        unsigned char *kernel = b.bytes + fetch(entry_of(b, "kernel", 0) + 8, 8);
+        char *brace = strchr((char *)kernel, '{');
+        assert_non_null(brace);
+        *brace = '(';
+        sign(b);
+        refused(b.bytes, b.size, "bytes besides its grammar rules");
+        free(b.bytes);
+        esp_model_free(again);
+        esp_model_free(m);
+    }
+}
+
+static void sizes_without_grammars(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *expression;
+        size_t size;
+    } table[] = {
+        {"", 0},
+        {"sst", 3},
+        {"gtk(grammar={})", 14},
+        {"gtk(grammar={A -> [B] C; = D E})", 14},
+        {"gtk(grammar={A\\} -> [B\"]})+gtk(grammar={A -> [B]})", 29},
+        {"sst(\"a{b\")", 10},
+        {"sst(\"a\\\"{b\") + gtk(c,grammar={= \" \\\\})", 31},
+        {"gtk(grammar={A -> [B", 13},
+        {"gtk(grammar={A -> [B\\", 13},
+        {"sst(\"a\\", 7},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (espi_kernel_plain_size(table[i].expression) != table[i].size)
+            fail_msg("%s: %zu bytes instead of %zu", table[i].expression, espi_kernel_plain_size(table[i].expression),
+                     table[i].size);
+}
+
 /* What passes for a model must be usable as one. */
 static void use(const esp_model *m)
 {
@@ -252,6 +331,8 @@ int main(void)
         cmocka_unit_test(forged_numbers),
         cmocka_unit_test(forged_tables),
         cmocka_unit_test(tree_without_end),
+        cmocka_unit_test(long_kernels),
+        cmocka_unit_test(sizes_without_grammars),
         cmocka_unit_test(random_forgeries),
     };
     return cmocka_run_group_tests_name("hostile model files", tests, prepare, clear);

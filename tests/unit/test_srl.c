@@ -39,6 +39,48 @@ static void pieces_of_the_specification(void **state)
     esp_dataset_free(data);
 }
 
+static void split_pieces_of_the_specification(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *target, *tree, *path, *cs;
+    } marked[] = {
+        {"ARG0", "(S (N-B Mary) (VP (V-P brought)))", "(S (N-B *) (VP (V-P brought)))", "(N-B Mary)"},
+        {"ARG1", "(VP (V-P brought) (NP-B (D a) (N cat)))", "(VP (V-P brought) (NP-B *))", "(NP-B (D a) (N cat))"},
+        {"ARG2", "(VP (V-P brought) (PP-B (IN to) (N school)))", "(VP (V-P brought) (PP-B *))",
+         "(PP-B (IN to) (N school))"},
+    };
+    static const char *const plain[][2] = {
+        {"(S (N *) (VP (V brought)))", "(N Mary)"},
+        {"(VP (V brought) (NP *))", "(NP (D a) (N cat))"},
+        {"(VP (V brought) (NP (D *)))", "(D a)"},
+        {"(VP (V brought) (NP (N *)))", "(N cat)"},
+        {"(VP (V brought) (PP *))", "(PP (IN to) (N school))"},
+        {"(VP (V brought) (PP (IN *)))", "(IN to)"},
+        {"(VP (V brought) (PP (N *)))", "(N school)"},
+    };
+    for (int svmtk = 0; svmtk < 2; svmtk++) {
+        esp_srl_options options = {
+            .task = ESP_SRL_ROLE, .split = true, .to = svmtk ? ESP_FORMAT_SVMTK : ESP_FORMAT_JSONL};
+        esp_dataset *data = examples_of(SPEC_SRL, &options, NULL);
+        assert_int_equal(esp_dataset_count(data), 3);
+        assert_int_equal(esp_dataset_columns(data), 4);
+        assert_string_equal(esp_dataset_column_name(data, 1), svmtk ? "tree2" : "path");
+        assert_string_equal(esp_dataset_column_name(data, 2), svmtk ? "tree3" : "cs");
+        for (size_t i = 0; i < 3; i++) {
+            assert_example(data, i, marked[i].target, marked[i].tree);
+            assert_split(data, i, marked[i].path, marked[i].cs);
+        }
+        esp_dataset_free(data);
+        options.task = ESP_SRL_BOUNDARY;
+        options.no_mark = true;
+        data = examples_of(SPEC_SRL, &options, NULL);
+        assert_int_equal(esp_dataset_count(data), 7);
+        for (size_t i = 0; i < 7; i++) assert_split(data, i, plain[i][0], plain[i][1]);
+        esp_dataset_free(data);
+    }
+}
+
 static void roles_by_rule(void **state)
 {
     (void)state;
@@ -83,7 +125,7 @@ static void counts_of_arguments(void **state)
 enum { MOST_EXAMPLES = 4000 };
 
 typedef struct ref_example {
-    char *tree;
+    char *tree, *path, *cs;
     const char *target;
 } ref_example;
 
@@ -138,9 +180,10 @@ static const ref_tree *ref_parent(const ref_tree *t, const ref_tree *node)
     return NULL;
 }
 
-/* A node is kept if it is on a way down to the word or to the candidate, or inside the candidate. */
+/* A node is kept if it is on a way down to the word or to the candidate, or inside the candidate; without `inside`, a
+ * star stands for those. */
 static void ref_piece(const ref_tree *t, const ref_tree *word, const ref_tree *parent, const ref_tree *candidate,
-                      bool marks, char *out)
+                      bool marks, bool inside, char *out)
 {
     if (t->children == 0) {
         strcat(strcat(out, " "), t->label);
@@ -149,10 +192,11 @@ static void ref_piece(const ref_tree *t, const ref_tree *word, const ref_tree *p
     strcat(strcat(out, out[0] == '\0' ? "(" : " ("), t->label);
     if (marks && t == parent) strcat(out, "-P");
     if (marks && t == candidate) strcat(out, "-B");
-    for (size_t i = 0; i < t->children; i++) {
+    if (t == candidate && !inside) strcat(out, " *");
+    for (size_t i = 0; i < t->children && (t != candidate || inside); i++) {
         const ref_tree *c = t->child[i];
         if (ref_within(candidate, c) || ref_within(c, candidate) || ref_within(c, word))
-            ref_piece(c, word, parent, candidate, marks, out);
+            ref_piece(c, word, parent, candidate, marks, inside, out);
     }
     strcat(out, ")");
 }
@@ -177,10 +221,14 @@ static void ref_visit(ref_problem *p, const ref_tree *t, size_t first, size_t pa
             target = p->argument[i].role;
     if (!ref_within(t, word) && (target != NULL || p->options.task == ESP_SRL_BOUNDARY)) {
         assert_true(p->examples < MOST_EXAMPLES);
-        char text[4096] = "";
-        ref_piece(ref_meeting(p->root, t, word), word, ref_parent(p->root, word), t, !p->options.no_mark, text);
+        const ref_tree *meeting = ref_meeting(p->root, t, word), *parent = ref_parent(p->root, word);
+        const bool marks = !p->options.no_mark;
+        char tree[4096] = "", path[4096] = "", cs[4096] = "";
+        ref_piece(meeting, word, parent, t, marks, true, tree);
+        ref_piece(meeting, word, parent, t, marks, false, path);
+        ref_piece(t, word, parent, t, marks, true, cs);
         if (p->options.task == ESP_SRL_BOUNDARY) target = target != NULL ? "1" : "-1";
-        p->example[p->examples++] = (ref_example){strdup(text), target};
+        p->example[p->examples++] = (ref_example){strdup(tree), strdup(path), strdup(cs), target};
     }
     for (size_t i = 0; i < t->children; i++) {
         ref_visit(p, t->child[i], first, leaves);
@@ -199,6 +247,7 @@ static void candidates_equal_the_reference(void **state)
         p = (ref_problem){.options = {.task = round % 3 == 0 ? ESP_SRL_ROLE : ESP_SRL_BOUNDARY,
                                       .unary_all = round % 2 == 0,
                                       .no_mark = round % 5 == 0,
+                                      .split = round % 11 < 5,
                                       .to = round % 4 == 0 ? ESP_FORMAT_SVMTK : ESP_FORMAT_JSONL}};
         char *text = ref_random_tree(&random, 3 + ref_random_below(&random, 40), round % 7 == 0);
         ref_tree *tree = ref_tree_parse(text);
@@ -226,8 +275,11 @@ static void candidates_equal_the_reference(void **state)
             assert_int_equal(esp_dataset_count(data), p.examples);
             for (size_t i = 0; i < p.examples; i++) {
                 assert_example(data, i, p.example[i].target, p.example[i].tree);
+                if (p.options.split) assert_split(data, i, p.example[i].path, p.example[i].cs);
                 positives += p.example[i].target[0] != '-';
                 free(p.example[i].tree);
+                free(p.example[i].path);
+                free(p.example[i].cs);
             }
             esp_dataset_free(data);
         }
@@ -413,6 +465,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_of_the_specification),
+        cmocka_unit_test(split_pieces_of_the_specification),
         cmocka_unit_test(roles_by_rule),
         cmocka_unit_test(counts_of_arguments),
         cmocka_unit_test(candidates_equal_the_reference),

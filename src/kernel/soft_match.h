@@ -1,0 +1,100 @@
+/* What soft_match.c and soft_cells.c share while a tree is matched: columns, sums and the cells of the node at hand. */
+#ifndef ESPI_SOFT_MATCH_H
+#define ESPI_SOFT_MATCH_H
+
+#include "kernel/soft_dag.h"
+
+typedef struct espi_soft_slot { /* a column of the pool, over the places of a group */
+    double *value;
+    size_t capacity;
+    uint64_t serial; /* its name among all columns of the tree: equal columns of a group have one */
+    uint32_t group;
+    uint32_t users; /* nodes that have this column and are still needed, and the group's newest */
+    double pending; /* occurrences of nodes that share it, not yet added to w */
+} espi_soft_slot;
+
+typedef struct espi_soft_sum { /* w of a group that several nodes of the tree belong to */
+    uint32_t group;
+    double *w;
+    size_t capacity;
+    uint32_t *shape; /* where w is not 0 */
+    size_t shapes, shape_capacity;
+    uint32_t slot; /* the group's newest column ... */
+    size_t node;   /* ... and the node it was made for; slot ESPI_NO_NODE: none */
+} espi_soft_sum;
+
+typedef struct espi_soft_met { /* a shape that has cells with the node at hand */
+    uint32_t shape;
+    uint32_t n;           /* its vertices in trees before `to` */
+    uint32_t first, last; /* its cells, a chain in order of k, then l */
+    size_t cells;
+} espi_soft_met;
+
+typedef struct espi_soft_source {
+    const double *column; /* NULL: the value is `base` */
+    double base;
+    uint32_t k, l; /* positions in the node and in the shape */
+    uint32_t next; /* cell of the same shape */
+} espi_soft_source;
+
+struct espi_soft_matcher {
+    const espi_soft_rules *rules;
+    const espi_soft_dag *dag;
+    const espi_soft_link *link;
+    const esp_run *run;
+    const espi_soft_plan *plan; /* at hand */
+    size_t to;
+    uint32_t limit; /* shapes before this one are in trees before `to` */
+    espi_soft_slot *slot;
+    size_t slots, slot_capacity;
+    uint32_t *unused; /* slots not in use, a stack */
+    size_t unused_count, unused_capacity;
+    struct espi_soft_state {
+        uint64_t serial; /* of its column; 0: none */
+        uint32_t slot;   /* ESPI_NO_NODE: none, or no longer needed */
+        uint32_t uses;   /* that are still to come */
+    } * state;           /* per node */
+    size_t state_capacity;
+    espi_soft_sum *sum;
+    size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
+    uint32_t *sum_of;                    /* per group: number + 1 of its sum; 0: none */
+    bool *summed;                        /* per shape: listed in its group's sum */
+    uint32_t *met_at;                    /* per shape: number + 1 among `met`; 0: none */
+    espi_soft_met *met;
+    size_t mets, met_capacity;
+    espi_soft_source *cell;
+    size_t cells, cell_capacity;
+    uint32_t *k, *l; /* of the cells of one shape, as the kernel reads them */
+    size_t k_capacity, l_capacity;
+    double *value; /* of the cells for vertices side by side */
+    size_t value_capacity;
+    void *scratch; /* the kernel's */
+    size_t scratch_capacity;
+    uint16_t *counts; /* per tree: a sum of counts of atoms; 0 between uses */
+    uint64_t serial;
+    size_t work; /* since run was asked */
+};
+
+/* How many vertices of a shape lie in trees before `to`; the first does. */
+static inline uint32_t espi_soft_reach(const espi_soft_matcher *m, const struct espi_soft_group *q)
+{
+    uint32_t low = 1, high = q->vertices;
+    if (high == 1) return 1;
+    const uint32_t *first = m->dag->first + q->vertex;
+    if (first[high - 1] < m->to) return high;
+    while (low < high) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (first[middle] < m->to) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Finds the shapes that have cells with a node, as m->met, and, unless these are too many to keep (*together false),
+ * all cells. False: memory is out. */
+bool espi_soft_meet(espi_soft_matcher *matcher, const espi_soft_node *node, bool *together);
+/* Fills the column of the node over all vertices of these shapes. */
+esp_status espi_soft_fill(espi_soft_matcher *matcher, const espi_soft_node *node, bool together, double *column,
+                          esp_error *err);
+
+#endif

@@ -1,0 +1,524 @@
+/* The partial tree kernel against its definition, which is written out here: all pairs of increasing sequences of
+ * children, one by one. */
+#include "base/alloc.h"
+#include "cases.h"
+
+/* ------------------------------------------------------------- definition */
+
+typedef struct setting {
+    double lambda, mu, terminal;
+} setting;
+
+static double delta(const ref_tree *a, const ref_tree *b, const setting *s);
+
+/* Sums over all ways to go on from a pair of sequences that ends at children i and j (SIZE_MAX: none yet) with
+ * product `so_far`, gaps included. */
+static double go_on(const ref_tree *a, const ref_tree *b, size_t i, size_t j, double so_far, const setting *s)
+{
+    double sum = 0.0;
+    for (size_t k = i + 1; k < a->children; k++) {
+        for (size_t l = j + 1; l < b->children; l++) {
+            const size_t gaps = i == SIZE_MAX ? 0 : (k - i - 1) + (l - j - 1);
+            const double product = so_far * pow(s->lambda, (double)gaps) * delta(a->child[k], b->child[l], s);
+            if (product != 0.0) sum += product + go_on(a, b, k, l, product, s);
+        }
+    }
+    return sum;
+}
+
+static double delta(const ref_tree *a, const ref_tree *b, const setting *s)
+{
+    if (strcmp(a->label, b->label) != 0) return 0.0;
+    if (a->children == 0 || b->children == 0) return s->mu * s->lambda * s->lambda * s->terminal;
+    return s->mu * (s->lambda * s->lambda + go_on(a, b, SIZE_MAX, SIZE_MAX, 1.0, s));
+}
+
+static double sum_right(const ref_tree *a, const ref_tree *b, const setting *s)
+{
+    double sum = delta(a, b, s);
+    for (size_t k = 0; k < b->children; k++) sum += sum_right(a, b->child[k], s);
+    return sum;
+}
+
+static double definition(const ref_tree *a, const ref_tree *b, const setting *s)
+{
+    double sum = sum_right(a, b, s);
+    for (size_t k = 0; k < a->children; k++) sum += definition(a->child[k], b, s);
+    return sum;
+}
+
+/* ------------------------------------------------------------ random trees */
+
+/* Appends a random tree of `nodes` nodes, every node with at most `most` children while that lasts; leaves and inner
+ * nodes have the same labels. */
+static char *write_tree(ref_random *random, char *at, size_t nodes, size_t most, size_t labels)
+{
+    const char label = (char)('a' + ref_random_below(random, labels));
+    if (nodes == 1) return at + sprintf(at, "%c", label);
+    at += sprintf(at, "(%c", label);
+    const size_t children = 1 + ref_random_below(random, most < nodes - 1 ? most : nodes - 1);
+    size_t left = nodes - 1;
+    for (size_t k = children; k > 0; k--) {
+        const size_t size = k == 1 ? left : 1 + ref_random_below(random, left - k + 1);
+        *at++ = ' ';
+        at = write_tree(random, at, size, most, labels);
+        left -= size;
+    }
+    return at + sprintf(at, ")");
+}
+
+static char *random_tree(ref_random *random, size_t nodes, size_t most, size_t labels)
+{
+    char *text = malloc(nodes * 8 + 16), *at = text;
+    assert_non_null(text);
+    if (nodes == 1) sprintf(at, "(%c)", (char)('a' + ref_random_below(random, labels)));
+    else *write_tree(random, at, nodes, most, labels) = '\0';
+    return text;
+}
+
+static esp_dataset *random_trees(ref_random *random, size_t count, size_t nodes, size_t most, size_t labels)
+{
+    char **text = malloc(count * sizeof *text);
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++) text[i] = random_tree(random, nodes, most, labels);
+    esp_dataset *data = dataset_of_trees(text, count);
+    for (size_t i = 0; i < count; i++) free(text[i]);
+    free(text);
+    return data;
+}
+
+static const char *expression_of(const setting *s, const char *algorithm)
+{
+    static char text[200];
+    snprintf(text, sizeof text, "ptk(lambda=%.17g, mu=%.17g, terminal=%.17g, algorithm=%s)", s->lambda, s->mu,
+             s->terminal, algorithm);
+    return text;
+}
+
+static void assert_same_matrix(const double *a, const double *b, size_t count, double tolerance, const char *what)
+{
+    for (size_t i = 0; i < count; i++) assert_close(a[i], b[i], tolerance, what);
+}
+
+static const char *const algorithms[] = {"dag", "pair"};
+
+/* ------------------------------------------------------------------ tests */
+
+static void test_worked_value(void **state)
+{
+    (void)state;
+    char *tree[] = {"(NP (DT a) (JJ red) (NN car))", "(NP (DT a) (NN car))"};
+    esp_dataset *data = dataset_of_trees(tree, 2);
+    assert_close(value_of("ptk", data), 0.4441645056, 1e-14, "PTK");
+    assert_close(value_of("ptk(algorithm=pair)", data), 0.4441645056, 1e-14, "PTK, pair");
+    esp_dataset_free(data);
+}
+
+static void test_definition(void **state)
+{
+    enum { TREES = 24 };
+    static const setting settings[] = {{0.4, 0.4, 1}, {0.4, 0.4, 5}, {1, 1, 1}, {0.7, 1.5, 0}, {1.3, 0.2, 0.5}};
+    (void)state;
+    ref_random random = {7};
+    char *text[TREES];
+    ref_tree *tree[TREES];
+    for (size_t i = 0; i < TREES; i++) {
+        text[i] = random_tree(&random, 1 + ref_random_below(&random, 14), 1 + i % 7, 1 + i % 3);
+        tree[i] = ref_tree_parse(text[i]);
+    }
+    esp_dataset *data = dataset_of_trees(text, TREES);
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
+        for (size_t a = 0; a < 2; a++) {
+            double *gram = gram_of(expression_of(&settings[k], algorithms[a]), data, NULL, 1);
+            for (size_t i = 0; i < TREES * TREES; i++)
+                assert_close(gram[i], definition(tree[i / TREES], tree[i % TREES], &settings[k]), 1e-10, "PTK");
+            free(gram);
+        }
+    }
+    esp_dataset_free(data);
+    for (size_t i = 0; i < TREES; i++) {
+        free(text[i]);
+        ref_tree_free(tree[i]);
+    }
+}
+
+/* Trees of the KeLP example (questions, grammatical relation centred), with the parameters of its users. */
+static void test_kelp_trees(void **state)
+{
+    char *text[] = {
+        ("(SYNT##root (SYNT##advmod (POS##WRB LEX##how::w)) (SYNT##aux (POS##VBD LEX##do::v)) (POS##VB "
+         "LEX##develop::v) "
+         "(SYNT##prep (POS##IN LEX##in::i)) (SYNT##conj_and (SYNT##nsubj (POS##NN LEX##serfdom::n)) (SYNT##advmod "
+         "(POS##RB LEX##then::r)) (POS##VBP LEX##leave::v) (SYNT##dobj (POS##NNP LEX##russia::n))))"),
+        ("(SYNT##root (SYNT##nsubj (SYNT##det (POS##WDT LEX##what::w)) (POS##NNS LEX##film::n)) (POS##VBD "
+         "LEX##feature::v) (SYNT##xcomp (SYNT##nsubj (SYNT##det (POS##DT LEX##the::d)) (POS##NN LEX##character::n)) "
+         "(SYNT##nn (POS##NNP LEX##popeye::n)) (POS##NNP LEX##doyle::n)))"),
+        ("(SYNT##root (POS##WP LEX##what::w) (SYNT##cop (POS##VBZ LEX##be::v)) (SYNT##nsubj (SYNT##det (POS##DT "
+         "LEX##the::d)) (POS##NN LEX##film::n)))")};
+    enum { TREES = sizeof text / sizeof *text };
+    const setting s = {0.4, 0.4, 5};
+    (void)state;
+    ref_tree *tree[TREES];
+    ref_features features[TREES];
+    for (size_t i = 0; i < TREES; i++) {
+        tree[i] = ref_tree_parse(text[i]);
+        features[i] = ref_features_of(tree[i], &(ref_weights){.lambda = 0.4, .alpha = 1, .bow = 0.4});
+    }
+    esp_dataset *data = dataset_of_trees(text, TREES);
+    double *ptk = gram_of("norm(ptk(lambda=0.4, mu=0.4, terminal=5))", data, NULL, 1);
+    double *sst = gram_of("norm(sst(lambda=0.4, bow=0.4))", data, NULL, 1);
+    for (size_t i = 0; i < TREES; i++) {
+        for (size_t j = 0; j < TREES; j++) {
+            const double self = sqrt(definition(tree[i], tree[i], &s) * definition(tree[j], tree[j], &s));
+            assert_close(ptk[i * TREES + j], definition(tree[i], tree[j], &s) / self, 1e-12, "PTK of KeLP's trees");
+            const double length =
+                sqrt(ref_features_dot(&features[i], &features[i]) * ref_features_dot(&features[j], &features[j]));
+            assert_close(sst[i * TREES + j], ref_features_dot(&features[i], &features[j]) / length, 1e-12,
+                         "SST with leaves of KeLP's trees");
+        }
+    }
+    free(ptk);
+    free(sst);
+    esp_dataset_free(data);
+    for (size_t i = 0; i < TREES; i++) {
+        ref_tree_free(tree[i]);
+        ref_features_free(&features[i]);
+    }
+}
+
+/* Larger trees, wide and deep ones: both algorithms, square and not, at once and in pieces, by any number of threads.
+ */
+static void test_algorithms_agree(void **state)
+{
+    enum { TREES = 9, OTHERS = 6 };
+    static const struct {
+        size_t nodes, most, labels;
+    } kinds[] = {{150, 4, 3}, {400, 2, 2}, {320, 300, 4}, {600, 40, 30}, {90, 1, 2}, {61, 3, 5}};
+    static const setting settings[] = {{0.4, 0.4, 1}, {0.9, 0.3, 2}};
+    (void)state;
+    ref_random random = {11};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        esp_dataset *data = random_trees(&random, TREES, kinds[k].nodes, kinds[k].most, kinds[k].labels);
+        esp_dataset *other = random_trees(&random, OTHERS, kinds[k].nodes / 2, kinds[k].most, kinds[k].labels + 1);
+        for (size_t s = 0; s < 2; s++) {
+            double *square[2], *oblong[2], *turned;
+            for (size_t a = 0; a < 2; a++) {
+                square[a] = gram_of(expression_of(&settings[s], algorithms[a]), data, NULL, 1);
+                oblong[a] = gram_of(expression_of(&settings[s], algorithms[a]), other, data, 1);
+            }
+            turned = gram_of(expression_of(&settings[s], "dag"), data, other, 1);
+            assert_same_matrix(square[0], square[1], TREES * TREES, 1e-12, "square");
+            assert_same_matrix(oblong[0], oblong[1], OTHERS * TREES, 1e-12, "oblong");
+            for (size_t i = 0; i < OTHERS; i++)
+                for (size_t j = 0; j < TREES; j++)
+                    assert_close(turned[j * OTHERS + i], oblong[0][i * TREES + j], 1e-12, "turned");
+            double *threads = gram_of(expression_of(&settings[s], "dag"), data, NULL, 3);
+            assert_memory_equal(threads, square[0], TREES * TREES * sizeof *threads);
+            for (size_t a = 0; a < 2; a++) {
+                free(square[a]);
+                free(oblong[a]);
+            }
+            free(turned);
+            free(threads);
+        }
+        esp_dataset_free(data);
+        esp_dataset_free(other);
+    }
+}
+
+/* Nodes with so many children of few labels that their cells do not come all at once; several vertices of one shape. */
+static void test_wide_nodes(void **state)
+{
+    enum { TREES = 5 };
+    static const size_t width[TREES] = {600, 600, 600, 450, 30};
+    static const setting settings[] = {{0.4, 0.4, 1}, {0.95, 0.05, 0}, {1.1, 0.01, 2}};
+    (void)state;
+    ref_random random = {29};
+    char *tree[TREES];
+    for (size_t i = 0; i < TREES; i++) {
+        char *at = tree[i] = malloc(width[i] * 16 + 16);
+        assert_non_null(tree[i]);
+        at += sprintf(at, "(r");
+        /* The first three differ below their children only. */
+        for (size_t k = 0; k < width[i]; k++)
+            at += k % 3 == 0 ? sprintf(at, " (x %c)", (char)('a' + ref_random_below(&random, 3)))
+                             : sprintf(at, " %c", k % 7 == 0 ? 'x' : 'y');
+        sprintf(at, ")");
+    }
+    esp_dataset *data = dataset_of_trees(tree, TREES);
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
+        double *dag = gram_of(expression_of(&settings[k], "dag"), data, NULL, 2);
+        double *pair = gram_of(expression_of(&settings[k], "pair"), data, NULL, 1);
+        assert_same_matrix(dag, pair, TREES * TREES, 1e-11, "wide nodes");
+        free(dag);
+        free(pair);
+    }
+    double *unit = gram_of("norm(ptk(lambda=0.95, mu=0.9))", data, NULL, 1); /* in wide numbers */
+    double *same = gram_of("norm(ptk(lambda=0.95, mu=0.9, algorithm=pair))", data, NULL, 1);
+    assert_same_matrix(unit, same, TREES * TREES, 1e-11, "wide nodes, norm");
+    free(unit);
+    free(same);
+    esp_dataset_free(data);
+    for (size_t i = 0; i < TREES; i++) free(tree[i]);
+}
+
+/* Self-values come by another way than rows; norm puts both together. */
+static void test_norm(void **state)
+{
+    enum { TREES = 8 };
+    static const size_t nodes[] = {1, 2, 30, 400};
+    (void)state;
+    ref_random random = {13};
+    for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
+        esp_dataset *data = random_trees(&random, TREES, nodes[k], 5, 3);
+        double *plain = gram_of("ptk(mu=0.3, terminal=2)", data, NULL, 1);
+        double *unit = gram_of("norm(ptk(mu=0.3, terminal=2))", data, NULL, 2), self[TREES];
+        esp_kernel *kernel = kernel_of("ptk(mu=0.3, terminal=2)");
+        esp_error err = {0};
+        assert_ok(esp_gram_diagonal(kernel, data, NULL, self, &err), "diagonal", &err);
+        for (size_t i = 0; i < TREES; i++) {
+            assert_close(self[i], plain[i * TREES + i], 1e-13, "self-value");
+            for (size_t j = 0; j < TREES; j++)
+                assert_close(unit[i * TREES + j], plain[i * TREES + j] / sqrt(self[i] * self[j]), 1e-12, "norm");
+        }
+        esp_kernel_free(kernel);
+        free(plain);
+        free(unit);
+        esp_dataset_free(data);
+    }
+}
+
+static char *chain(size_t nodes)
+{
+    char *text = malloc(nodes * 4 + 8), *at = text;
+    assert_non_null(text);
+    for (size_t i = 1; i < nodes; i++) at += sprintf(at, "(a ");
+    *at++ = 'a';
+    memset(at, ')', nodes - 1);
+    at[nodes - 1] = '\0';
+    return text;
+}
+
+/* K of two chains of one label: Delta of nodes at heights i and j depends on the lower of them only. */
+static double chain_value(size_t shorter, size_t longer, const setting *s)
+{
+    double at = s->mu * s->lambda * s->lambda * s->terminal, sum = 0.0;
+    for (size_t height = 0; height < shorter; height++) {
+        sum += at * (double)(shorter + longer - 2 * height - 1);
+        at = s->mu * (s->lambda * s->lambda + at);
+    }
+    return sum;
+}
+
+static void test_deep_chains(void **state)
+{
+    static const size_t nodes[] = {3, 1200, 100000};
+    enum { TREES = sizeof nodes / sizeof *nodes };
+    (void)state;
+    const setting s = {0.4, 0.4, 3};
+    char *tree[TREES];
+    for (size_t i = 0; i < TREES; i++) tree[i] = chain(nodes[i]);
+    esp_dataset *data = dataset_of_trees(tree, TREES), *small = dataset_of_trees(tree, TREES - 1);
+    double *gram = gram_of(expression_of(&s, "dag"), data, NULL, 1);
+    double *pair = gram_of(expression_of(&s, "pair"), small, NULL, 1);
+    double *unit = gram_of("norm(ptk(lambda=0.4, mu=0.4, terminal=3))", data, NULL, 1);
+    for (size_t i = 0; i < TREES; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            const double value = chain_value(nodes[j], nodes[i], &s);
+            assert_close(gram[i * TREES + j], value, 1e-11, "chains");
+            if (i < TREES - 1) assert_close(pair[i * (TREES - 1) + j], value, 1e-11, "chains, pair");
+            const double self = sqrt(chain_value(nodes[i], nodes[i], &s) * chain_value(nodes[j], nodes[j], &s));
+            assert_close(unit[i * TREES + j], value / self, 1e-11, "chains, norm");
+        }
+    }
+    free(gram);
+    free(pair);
+    free(unit);
+    esp_dataset_free(data);
+    esp_dataset_free(small);
+    for (size_t i = 0; i < TREES; i++) free(tree[i]);
+}
+
+/* A node with n equal leaves against one with m, all parameters 1: n m pairs of leaves, and 1 + S = binomial(n + m, n).
+ */
+static void test_overflow(void **state)
+{
+    static const size_t leaves[] = {700, 680, 2};
+    (void)state;
+    char *tree[3];
+    for (size_t i = 0; i < 3; i++) {
+        tree[i] = malloc(leaves[i] * 2 + 8);
+        assert_non_null(tree[i]);
+        char *at = tree[i] + sprintf(tree[i], "(A");
+        for (size_t k = 0; k < leaves[i]; k++) at += sprintf(at, " b");
+        sprintf(at, ")");
+    }
+    esp_dataset *data = dataset_of_trees(tree, 3);
+    esp_kernel *kernel = kernel_of("ptk(lambda=1, mu=1)");
+    double gram[9];
+    esp_error err = {0};
+    assert_int_equal(esp_gram(kernel, data, NULL, NULL, gram, &err), ESP_ERR_RANGE);
+    assert_non_null(strstr(err.message, "too large for a number"));
+    esp_kernel_free(kernel);
+    double *unit = gram_of("norm(ptk(lambda=1, mu=1))", data, NULL, 1);
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t j = 0; j < 3; j++) {
+            const double n = (double)leaves[i], m = (double)leaves[j];
+            const double log_value = lgamma(n + m + 1) - lgamma(n + 1) - lgamma(m + 1);
+            const double log_self = lgamma(2 * n + 1) / 2 - lgamma(n + 1) + lgamma(2 * m + 1) / 2 - lgamma(m + 1);
+            if (i < 2 && j < 2) assert_close(unit[i * 3 + j], exp(log_value - log_self), 1e-9, "norm");
+            assert_true(isfinite(unit[i * 3 + j]) && unit[i * 3 + j] <= 1.0 + 1e-12);
+        }
+    }
+    free(unit);
+    esp_dataset_free(data);
+    for (size_t i = 0; i < 3; i++) free(tree[i]);
+}
+
+static void test_scorer(void **state)
+{
+    enum { EXAMPLES = 12, INPUTS = 9 };
+    static const char *const kernels[] = {"ptk", "norm(ptk(terminal=3))", "ptk(algorithm=pair)",
+                                          "0.5*norm(ptk(lambda=0.9)) + sst"};
+    (void)state;
+    ref_random random = {17};
+    esp_dataset *examples = random_trees(&random, EXAMPLES, 40, 4, 3);
+    esp_dataset *inputs = random_trees(&random, INPUTS, 90, 5, 4);
+    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
+        esp_kernel *kernel = kernel_of(kernels[k]);
+        esp_scorer *scorer = NULL;
+        esp_error err = {0};
+        double coefficient[EXAMPLES], score[INPUTS], again[INPUTS];
+        assert_ok(esp_scorer_new(kernel, examples, &scorer, &err), kernels[k], &err);
+        for (size_t i = 0; i < EXAMPLES; i++) {
+            coefficient[i] = ref_random_between(&random, -1, 1);
+            assert_ok(esp_scorer_add(scorer, i, coefficient[i], &err), kernels[k], &err);
+        }
+        double *gram = gram_of(kernels[k], inputs, examples, 1);
+        assert_ok(esp_scorer_score(scorer, inputs, &(esp_run){.threads = 1}, score, &err), kernels[k], &err);
+        assert_ok(esp_scorer_score(scorer, inputs, &(esp_run){.threads = 3}, again, &err), kernels[k], &err);
+        assert_memory_equal(score, again, sizeof score);
+        for (size_t i = 0; i < INPUTS; i++) {
+            double sum = 0.0, size = 0.0;
+            for (size_t j = 0; j < EXAMPLES; j++) {
+                sum += coefficient[j] * gram[i * EXAMPLES + j];
+                size += fabs(coefficient[j] * gram[i * EXAMPLES + j]);
+            }
+            if (!(fabs(score[i] - sum) <= 1e-12 * size)) fail_msg("%s: %.17g, not %.17g", kernels[k], score[i], sum);
+        }
+        free(gram);
+        esp_scorer_free(scorer);
+        esp_kernel_free(kernel);
+    }
+    esp_dataset_free(examples);
+    esp_dataset_free(inputs);
+}
+
+static void test_positive_semi_definite(void **state)
+{
+    enum { TREES = 30 };
+    (void)state;
+    ref_random random = {19};
+    esp_dataset *data = random_trees(&random, TREES, 25, 5, 3);
+    double *gram = gram_of("ptk(lambda=0.8, mu=0.6, terminal=1)", data, NULL, 1), smallest, largest;
+    ref_eigenvalues(gram, TREES, &smallest, &largest);
+    assert_true(smallest > -1e-10 * largest);
+    free(gram);
+    esp_dataset_free(data);
+}
+
+/* A tree that is one leaf meets leaves and inner nodes. */
+static void test_small_trees(void **state)
+{
+    (void)state;
+    char *tree[] = {"(a)", "(a b)", "(b (a b))"};
+    esp_dataset *data = dataset_of_trees(tree, 3);
+    for (size_t a = 0; a < 2; a++) {
+        const setting s = {0.5, 0.3, 2};
+        double *gram = gram_of(expression_of(&s, algorithms[a]), data, NULL, 1);
+        const double leaf = 0.3 * 0.25 * 2, inner = 0.3 * 0.25;
+        const double both = inner + 0.3 * leaf; /* of (a b) and itself, its leaf not counted */
+        const double expected[] = {leaf, leaf, leaf, leaf, both + leaf, both + 2 * leaf};
+        for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+            assert_close(gram[i], expected[i], 1e-14, "PTK");
+        free(gram);
+    }
+    esp_dataset_free(data);
+}
+
+static int refuse(void *user, const char *stage, double fraction)
+{
+    (void)stage;
+    return fraction < 0.0 && ++*(int *)user > 3;
+}
+
+/* One row that would take long asks now and then whether to go on. */
+static void test_long_row_can_be_stopped(void **state)
+{
+    (void)state;
+    char *tree[] = {chain(6000)};
+    esp_dataset *data = dataset_of_trees(tree, 1);
+    esp_kernel *kernel = kernel_of("ptk(mu=1)"); /* whose columns never stop changing */
+    int asked = 0;
+    double value;
+    esp_error err = {0};
+    esp_run run = {.threads = 1, .progress = refuse, .user = &asked};
+    assert_int_equal(esp_gram(kernel, data, NULL, &run, &value, &err), ESP_OK);
+    esp_kernel_free(kernel);
+    esp_dataset_free(data);
+    free(tree[0]);
+    tree[0] = chain(24000);
+    data = dataset_of_trees(tree, 1);
+    kernel = kernel_of("ptk(mu=1)");
+    asked = 0;
+    assert_int_equal(esp_gram(kernel, data, NULL, &run, &value, &err), ESP_ERR_CANCELLED);
+    esp_kernel_free(kernel);
+    esp_dataset_free(data);
+    free(tree[0]);
+}
+
+/* The n-th allocation fails, for every n: memory is named as the reason, nothing leaks, and in the end it works. */
+static void test_memory_runs_out(void **state)
+{
+    static const char *const kernels[] = {"norm(ptk)", "ptk(algorithm=pair)"};
+    (void)state;
+    ref_random random = {23};
+    esp_dataset *rows = random_trees(&random, 3, 90, 4, 3), *cols = random_trees(&random, 4, 20, 4, 4);
+    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
+        esp_kernel *kernel = kernel_of(kernels[k]);
+        esp_status status = ESP_ERR_MEMORY;
+        for (long n = 0; status != ESP_OK; n++) {
+            double gram[12];
+            esp_error err = {0};
+            const long live = espi_alloc_live();
+            espi_alloc_fail_after(n);
+            status = esp_gram(kernel, rows, cols, &(esp_run){.threads = 1}, gram, &err);
+            espi_alloc_fail_after(-1);
+            assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
+            assert_int_equal(espi_alloc_live(), live);
+        }
+        esp_kernel_free(kernel);
+    }
+    esp_dataset_free(rows);
+    esp_dataset_free(cols);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_worked_value),
+        cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_kelp_trees),
+        cmocka_unit_test(test_algorithms_agree),
+        cmocka_unit_test(test_wide_nodes),
+        cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_deep_chains),
+        cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_scorer),
+        cmocka_unit_test(test_positive_semi_definite),
+        cmocka_unit_test(test_small_trees),
+        cmocka_unit_test(test_long_row_can_be_stopped),
+        cmocka_unit_test(test_memory_runs_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
