@@ -111,7 +111,7 @@ esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_
     *out = NULL;
     if (p->updates == 0) return espi_fail(err, ESP_ERR_PARAM, "there is no model before the first example");
     if (p->classes < 2)
-        return espi_fail(err, ESP_ERR_PARAM,
+        return espi_fail(err, ESP_ERR_PARSE,
                          "all %" PRIu64 " examples are of class %s; a classifier needs two classes at least", p->steps,
                          espi_quote(p->class[0].name, strlen(p->class[0].name), quoted));
     esp_model *m = espi_model_new();
