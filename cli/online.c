@@ -123,20 +123,23 @@ static esp_status save(online_job *job, const esp_online_stats *stats, esp_error
 static uint64_t interval(const online_job *job) { return job->options->every != 0 ? job->options->every : EVERY; }
 
 /* Examples learned that a stop would lose. */
-static uint64_t unsaved(const online_job *job, const esp_online_stats *stats)
+static uint64_t unsaved(const online_job *job, uint64_t seen)
 {
-    return stats->examples - (job->saved > job->before ? job->saved : job->before);
+    return seen - (job->saved > job->before ? job->saved : job->before);
 }
 
 static esp_status on_watch(void *user, const esp_online *online, esp_error *err)
 {
     online_job *job = user;
+    const uint64_t seen = esp_online_examples(online);
+    const bool report = seen >= next_report(job->told);
+    const bool due = job->options->checkpoint != NULL && unsaved(job, seen) >= interval(job);
+    if (seen == job->before) job->began = cli_seconds(); /* those of the checkpoint have been passed over */
+    if (!report && !due) return ESP_OK;
     esp_online_stats stats;
     esp_online_measure(online, &stats);
-    if (stats.examples == job->before) job->began = cli_seconds(); /* those of the checkpoint have been passed over */
-    if (stats.examples >= next_report(job->told)) tell(job, &stats);
-    if (job->options->checkpoint == NULL || unsaved(job, &stats) < interval(job)) return ESP_OK;
-    return save(job, &stats, err);
+    if (report) tell(job, &stats);
+    return due ? save(job, &stats, err) : ESP_OK;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -176,18 +179,13 @@ static int check_unfinished(const char *path, const esp_model *model)
         path);
 }
 
-/* A resumed run has the settings of its model, which are those of the checkpoint. */
-static int go_on(online_job *job, const esp_model *checkpoint, const esp_run *run)
+static int go_on(online_job *job, const esp_model *checkpoint, const esp_model *resumed, const esp_run *run)
 {
     const cli_lesson *l = &job->lesson;
     const char *path = job->options->checkpoint;
-    const bool resumed = job->options->resume != NULL;
-    if (resumed && strcmp(esp_kernel_text(l->kernel), esp_model_kernel(checkpoint)) != 0)
-        return cli_usage("%s: the checkpoint was made with the kernel %s, not %s; remove it to start anew", path,
-                         esp_model_kernel(checkpoint), esp_kernel_text(l->kernel));
     esp_error error;
-    const esp_status status =
-        esp_online_continue(checkpoint, resumed ? NULL : l->kernel, l->setting, l->settings, run, &job->online, &error);
+    const esp_status status = esp_online_continue(checkpoint, resumed != NULL ? NULL : l->kernel, resumed, l->setting,
+                                                  l->settings, run, &job->online, &error);
     cli_run_end();
     if (status == ESP_ERR_PARAM) return cli_usage("%s: %s", path, error.message);
     if (status != ESP_OK) return cli_error(status, &error);
@@ -201,7 +199,7 @@ static int go_on(online_job *job, const esp_model *checkpoint, const esp_run *ru
     return CLI_OK;
 }
 
-static int read_checkpoint(online_job *job, const esp_run *run)
+static int read_checkpoint(online_job *job, const esp_model *resumed, const esp_run *run)
 {
     esp_model *checkpoint = NULL;
     esp_error error;
@@ -210,7 +208,7 @@ static int read_checkpoint(online_job *job, const esp_run *run)
         return cli_fail("the checkpoint cannot be used and is left as it is: %s; name another file, or remove this one "
                         "to start anew",
                         error.message);
-    const int code = go_on(job, checkpoint, run);
+    const int code = go_on(job, checkpoint, resumed, run);
     esp_model_free(checkpoint);
     return code;
 }
@@ -220,7 +218,7 @@ static int open_learner(online_job *job, const esp_model *model, const esp_run *
 {
     const cli_lesson *l = &job->lesson;
     esp_error error;
-    if (exists(job->options->checkpoint)) return read_checkpoint(job, run);
+    if (exists(job->options->checkpoint)) return read_checkpoint(job, model, run);
     const esp_status status =
         model != NULL ? esp_online_resume(model, l->setting, l->settings, run, &job->online, &error)
                       : esp_online_new(l->learner, l->kernel, l->setting, l->settings, &job->online, &error);
@@ -243,7 +241,7 @@ static int stop(online_job *job, esp_status status, esp_error *error)
     if (path == NULL && cli_interrupted())
         cli_note(job->common, "nothing was written; with --checkpoint FILE the same command could go on");
     if (path == NULL) return code;
-    if (cli_interrupted() && (status == ESP_ERR_CANCELLED || status == ESP_ERR_IO) && unsaved(job, &stats) > 0) {
+    if (cli_interrupted() && (status == ESP_ERR_CANCELLED || status == ESP_ERR_IO) && unsaved(job, stats.examples) > 0) {
         status = save(job, &stats, error);
         if (status != ESP_OK) return cli_error(status, error);
     }

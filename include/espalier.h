@@ -344,10 +344,10 @@ ESP_API esp_status esp_online_new(const char *learner, const esp_kernel *kernel,
 ESP_API esp_status esp_online_resume(const esp_model *model, const esp_setting *settings, size_t count,
                                      const esp_run *run, esp_online **out, esp_error *err);
 /* Goes on from a checkpoint, which is the model of an unfinished run: the next esp_online_learn or esp_online_read passes
- * over the examples it has seen, and ends as the undisturbed run would have, to the last bit. ESP_ERR_PARAM, with what
- * differs, if kernel or settings are not those of the checkpoint. With NULL for the kernel both are taken from the checkpoint,
- * and settings that are given must agree with it. */
-ESP_API esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel,
+ * over the examples it has seen, and ends as the undisturbed run would have, to the last bit. The run is told again as it
+ * was begun: by its kernel, or by the model that it resumed (then `kernel` is NULL). ESP_ERR_PARAM, with what differs, if
+ * that or a setting is not as it was. */
+ESP_API esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_model *resumed,
                                        const esp_setting *settings, size_t count, const esp_run *run,
                                        esp_online **out, esp_error *err);
 ESP_API void esp_online_free(esp_online *online);
@@ -371,6 +371,8 @@ typedef struct esp_online_stats {
     size_t bytes;                /* memory of the model */
 } esp_online_stats;
 ESP_API void esp_online_measure(const esp_online *online, esp_online_stats *out);
+/* Examples seen in all epochs; at no cost, unlike the above. */
+ESP_API uint64_t esp_online_examples(const esp_online *online);
 /* `watch` is called after every `every`-th example (0: never) of a run, and when a run that continues has passed over all
  * examples that it had seen, from the calling thread; a status other than ESP_OK ends the run with it. */
 typedef esp_status (*esp_online_watcher)(void *user, const esp_online *online, esp_error *err);

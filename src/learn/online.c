@@ -95,6 +95,7 @@ esp_status esp_online_resume(const esp_model *model, const esp_setting *given, s
     if (status == ESP_OK) status = wrap(p, false, out, err);
     if (status != ESP_OK) return status;
     (*out)->idle = idle;
+    if (!idle) p->origin = espi_model_digest(model);
     (*out)->inherited = true;
     for (size_t i = 0; i < count; i++)
         if (strcmp(given[i].name, "epochs") == 0) (*out)->inherited = false;
@@ -129,19 +130,32 @@ static esp_status refuse_differences(espi_text *differences, esp_error *err)
     return status;
 }
 
-esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_setting *given,
-                               size_t count, const esp_run *run, esp_online **out, esp_error *err)
+/* Whether the checkpoint's run began as told: afresh, or with this model. */
+static esp_status check_origin(const esp_model *checkpoint, const esp_model *resumed, esp_error *err)
+{
+    const uint64_t origin = checkpoint->history->origin;
+    if (origin == (resumed != NULL ? espi_model_digest(resumed) : 0)) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "the checkpoint is of a run that %s; remove it to start anew",
+                     origin == 0         ? "started afresh, without a model to resume"
+                     : resumed == NULL ? "resumed a model"
+                                       : "resumed another model");
+}
+
+esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_model *resumed,
+                               const esp_setting *given, size_t count, const esp_run *run, esp_online **out,
+                               esp_error *err)
 {
     espi_settings was = {0}, is = {0};
     espi_perceptron *p = NULL;
     espi_text differences = {0};
     *out = NULL;
     esp_status status = settings_of(checkpoint, &was, err);
+    if (status == ESP_OK) status = check_origin(checkpoint, resumed, err);
     if (status == ESP_OK && kernel != NULL) status = compare_kernels(checkpoint, kernel, &differences, err);
     if (status == ESP_OK)
-        status = kernel != NULL ? espi_settings_parse(&is, checkpoint->learner, given, count, err)
-                                : settings_of(checkpoint, &is, err);
-    if (status == ESP_OK && kernel == NULL) status = espi_settings_replace(&is, given, count, err);
+        status = resumed == NULL ? espi_settings_parse(&is, checkpoint->learner, given, count, err)
+                                 : settings_of(resumed, &is, err);
+    if (status == ESP_OK && resumed != NULL) status = espi_settings_replace(&is, given, count, err);
     if (status == ESP_OK) {
         espi_settings_differ(&was, &is, &differences);
         status = refuse_differences(&differences, err);
@@ -171,6 +185,8 @@ esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error
 {
     return espi_perceptron_model(online->p, out, err);
 }
+
+uint64_t esp_online_examples(const esp_online *online) { return online->p->steps; }
 
 void esp_online_measure(const esp_online *online, esp_online_stats *out)
 {

@@ -35,8 +35,12 @@ static bool fill_history(esp_model *m, const espi_perceptron *p)
 {
     espi_history *h = m->history = espi_alloc_zero(1, sizeof *h);
     if (h == NULL) return false;
-    *h =
-        (espi_history){.steps = p->steps, .mistakes = p->mistakes, .epochs = p->epochs, .at = p->at, .origin = p->origin};
+    const bool finished = p->at == 0 && p->epochs >= p->settings.epochs;
+    *h = (espi_history){.steps = p->steps,
+                        .mistakes = p->mistakes,
+                        .epochs = p->epochs,
+                        .at = p->at,
+                        .origin = finished ? 0 : p->origin};
     h->step = espi_alloc(p->updates, sizeof *h->step);
     h->change = espi_alloc(p->updates, p->outputs * sizeof *h->change);
     h->tally = espi_alloc(p->classes, sizeof *h->tally);
