@@ -11,6 +11,7 @@ enum { CLI_OK = 0, CLI_FAILURE = 1, CLI_USAGE = 2 };
 
 typedef enum cli_kind {
     CLI_FLAG,   /* bool */
+    CLI_SWITCH, /* const char *, "1" for --name and --name=1, "0" for --name=0; NULL if not given */
     CLI_TEXT,   /* const char * */
     CLI_LIST,   /* cli_list; may be given several times */
     CLI_NUMBER, /* uint64_t between least and most */
@@ -40,6 +41,7 @@ typedef struct cli_option {
 /* What the options of all commands set; the first member of every command's own settings. */
 typedef struct cli_settings {
     uint64_t threads, memory, seed;
+    bool seeded; /* --seed was given */
     bool quiet, verbose, help;
     esp_format from; /* these six where the command reads data */
     const char *target;
@@ -142,7 +144,6 @@ typedef struct cli_learning {
     int learner; /* 1 + its index; 0: not given */
     /* The settings of all learners, one place for each name. */
     const char *value[CLI_SETTINGS];
-    bool flag[CLI_SETTINGS];
 } cli_learning;
 
 extern const char *cli_learner_names[CLI_LEARNERS + 1];
@@ -168,6 +169,7 @@ size_t cli_setting_place(const char *name);
 typedef struct cli_lesson {
     const cli_learning *from;
     const char *learner;
+    bool resumes; /* what is not given, also the seed, is a model's */
     esp_kernel *kernel;
     esp_dataset *data;
     esp_setting setting[CLI_SETTINGS + CLI_LIST_MOST];

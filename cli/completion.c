@@ -61,7 +61,7 @@ static void print_value_cases(void)
     for (const cli_command *const *c = cli_commands; *c != NULL; c++)
         for (size_t t = 0; cli_table(*c, t) != NULL; t++)
             for (const cli_option *o = cli_table(*c, t); o->name != NULL; o++)
-                if (o->kind != CLI_FLAG && !told_before(c, o) && !table_has(*c, t, o->name)) print_values(o);
+                if (o->argument != NULL && !told_before(c, o) && !table_has(*c, t, o->name)) print_values(o);
 }
 
 static void print_bash(void)

@@ -12,8 +12,11 @@ int cli_check_columns(const esp_predictions *predictions, const char *learner, c
         return cli_usage("--%s is for classes, but %s predicts a number", columns.all ? "all-scores" : "probability",
                          learner);
     if (columns.probability && esp_predictions_count(predictions) > 0 &&
-        esp_predictions_probability(predictions, 0, 0) < 0)
+        esp_predictions_probability(predictions, 0, 0) < 0) {
+        if (!cli_learner_has(learner, "probability"))
+            return cli_usage("a %s has no probabilities; an svm has, if trained with --probability", learner);
         return cli_usage("the model has no probabilities; train it with 'espalier train --probability'");
+    }
     return CLI_OK;
 }
 

@@ -45,9 +45,8 @@ static bool add_option(cli_option *option, char *help, size_t help_size, const e
              !flag && info->fallback[0] != '\0' ? ")" : "");
     *option = (cli_option){.name = info->name,
                            .letter = info->name[1] == '\0' ? info->name[0] : '\0',
-                           .kind = flag ? CLI_FLAG : CLI_TEXT,
-                           .offset = flag ? offsetof(cli_learning, flag) + place * sizeof(bool)
-                                          : offsetof(cli_learning, value) + place * sizeof(const char *),
+                           .kind = flag ? CLI_SWITCH : CLI_TEXT,
+                           .offset = offsetof(cli_learning, value) + place * sizeof(const char *),
                            .argument = flag     ? NULL
                                        : number ? "N"
                                                 : "VALUE",
@@ -112,12 +111,12 @@ static int foreign_setting(const char *learner, const char *name)
 static int gather_settings(const cli_learning *s, cli_lesson *lesson)
 {
     for (size_t i = 0; i < setting_count; i++) {
-        if (s->value[i] == NULL && !s->flag[i]) continue;
+        if (s->value[i] == NULL) continue;
         if (!cli_learner_has(lesson->learner, setting_names[i]))
             return foreign_setting(lesson->learner, setting_names[i]);
-        lesson->setting[lesson->settings++] =
-            (esp_setting){.name = setting_names[i], .value = s->flag[i] ? "1" : s->value[i]};
+        lesson->setting[lesson->settings++] = (esp_setting){.name = setting_names[i], .value = s->value[i]};
     }
+    if (lesson->resumes && !s->common.seeded) return CLI_OK;
     snprintf(lesson->seed, sizeof lesson->seed, "%llu", (unsigned long long)s->common.seed);
     lesson->setting[lesson->settings++] = (esp_setting){.name = "seed", .value = lesson->seed};
     return CLI_OK;

@@ -19,6 +19,7 @@ typedef struct online_job {
     esp_online *online;
     double began;
     uint64_t before;      /* examples that were seen before this run */
+    size_t classes;       /* of the model that is resumed */
     uint64_t told, saved; /* examples of the last report, and of the checkpoint; 0: none */
 } online_job;
 
@@ -55,6 +56,8 @@ static int take_model(online_job *job, const cli_learning *learning, const esp_m
         return cli_usage("%s was learned by %s, not by %s; leave -l out", path, learner, cli_learner_of(learning));
     for (const char *const *name = (const char *const *)cli_learner_names; *name != NULL; name++)
         if (strcmp(*name, learner) == 0) job->lesson.learner = *name;
+    job->lesson.resumes = true;
+    job->classes = esp_model_classes(model);
     int code = cli_kernel(learning->kernel != NULL ? learning->kernel : esp_model_kernel(model), &job->lesson.kernel);
     if (code == CLI_OK && strcmp(esp_kernel_text(job->lesson.kernel), esp_model_kernel(model)) != 0)
         code = cli_usage("the kernel of %s is %s, not %s; leave -k out", path, esp_model_kernel(model),
@@ -83,19 +86,19 @@ static uint64_t peak_memory(const esp_online_stats *stats)
     return stats->bytes;
 }
 
-static bool several_epochs(const cli_lesson *lesson)
+/* How many are given, as a text; "1" if none are. */
+static const char *epochs_given(const cli_lesson *lesson)
 {
-    bool several = false;
-    for (size_t i = 0; i < lesson->settings; i++)
-        if (strcmp(lesson->setting[i].name, "epochs") == 0) several = strcmp(lesson->setting[i].value, "1") != 0;
-    return several;
+    const char *epochs = lesson->from->value[cli_setting_place("epochs")];
+    return epochs != NULL ? epochs : "1";
 }
 
 static void tell(online_job *job, const esp_online_stats *stats)
 {
     const double seconds = cli_seconds() - job->began, count = (double)(stats->examples - job->before);
     char epoch[32] = "", nodes[64] = "", memory[32];
-    if (stats->epoch > 1 || several_epochs(&job->lesson)) snprintf(epoch, sizeof epoch, "epoch %zu  ", stats->epoch);
+    if (stats->epoch > 1 || strcmp(epochs_given(&job->lesson), "1") != 0)
+        snprintf(epoch, sizeof epoch, "epoch %zu  ", stats->epoch);
     if (stats->nodes > 0) snprintf(nodes, sizeof nodes, "  %7zu of %8zu nodes", stats->vertices, stats->nodes);
     job->told = stats->examples;
     cli_run_end();
@@ -120,19 +123,23 @@ static esp_status save(online_job *job, const esp_online_stats *stats, esp_error
 static uint64_t interval(const online_job *job) { return job->options->every != 0 ? job->options->every : EVERY; }
 
 /* Examples learned that a stop would lose. */
-static uint64_t unsaved(const online_job *job, const esp_online_stats *stats)
+static uint64_t unsaved(const online_job *job, uint64_t seen)
 {
-    return stats->examples - (job->saved > job->before ? job->saved : job->before);
+    return seen - (job->saved > job->before ? job->saved : job->before);
 }
 
 static esp_status on_watch(void *user, const esp_online *online, esp_error *err)
 {
     online_job *job = user;
+    const uint64_t seen = esp_online_examples(online);
+    const bool report = seen >= next_report(job->told);
+    const bool due = job->options->checkpoint != NULL && unsaved(job, seen) >= interval(job);
+    if (seen == job->before) job->began = cli_seconds(); /* those of the checkpoint have been passed over */
+    if (!report && !due) return ESP_OK;
     esp_online_stats stats;
     esp_online_measure(online, &stats);
-    if (stats.examples >= next_report(job->told)) tell(job, &stats);
-    if (job->options->checkpoint == NULL || unsaved(job, &stats) < interval(job)) return ESP_OK;
-    return save(job, &stats, err);
+    if (report) tell(job, &stats);
+    return due ? save(job, &stats, err) : ESP_OK;
 }
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
@@ -172,18 +179,13 @@ static int check_unfinished(const char *path, const esp_model *model)
         path);
 }
 
-/* A resumed run has the settings of its model, which are those of the checkpoint. */
-static int go_on(online_job *job, const esp_model *checkpoint, const esp_run *run)
+static int go_on(online_job *job, const esp_model *checkpoint, const esp_model *resumed, const esp_run *run)
 {
     const cli_lesson *l = &job->lesson;
     const char *path = job->options->checkpoint;
-    const bool resumed = job->options->resume != NULL;
-    if (resumed && strcmp(esp_kernel_text(l->kernel), esp_model_kernel(checkpoint)) != 0)
-        return cli_usage("the checkpoint %s is of another run: it was made with the kernel %s, not %s", path,
-                         esp_model_kernel(checkpoint), esp_kernel_text(l->kernel));
     esp_error error;
-    const esp_status status =
-        esp_online_continue(checkpoint, resumed ? NULL : l->kernel, l->setting, l->settings, run, &job->online, &error);
+    const esp_status status = esp_online_continue(checkpoint, resumed != NULL ? NULL : l->kernel, resumed, l->setting,
+                                                  l->settings, run, &job->online, &error);
     cli_run_end();
     if (status == ESP_ERR_PARAM) return cli_usage("%s: %s", path, error.message);
     if (status != ESP_OK) return cli_error(status, &error);
@@ -197,13 +199,16 @@ static int go_on(online_job *job, const esp_model *checkpoint, const esp_run *ru
     return CLI_OK;
 }
 
-static int read_checkpoint(online_job *job, const esp_run *run)
+static int read_checkpoint(online_job *job, const esp_model *resumed, const esp_run *run)
 {
     esp_model *checkpoint = NULL;
     esp_error error;
     const esp_status status = esp_model_read(job->options->checkpoint, &checkpoint, &error);
-    if (status != ESP_OK) return cli_fail("the checkpoint cannot be used and is left as it is: %s", error.message);
-    const int code = go_on(job, checkpoint, run);
+    if (status != ESP_OK)
+        return cli_fail("the checkpoint cannot be used and is left as it is: %s; name another file, or remove this one "
+                        "to start anew",
+                        error.message);
+    const int code = go_on(job, checkpoint, resumed, run);
     esp_model_free(checkpoint);
     return code;
 }
@@ -213,7 +218,7 @@ static int open_learner(online_job *job, const esp_model *model, const esp_run *
 {
     const cli_lesson *l = &job->lesson;
     esp_error error;
-    if (exists(job->options->checkpoint)) return read_checkpoint(job, run);
+    if (exists(job->options->checkpoint)) return read_checkpoint(job, model, run);
     const esp_status status =
         model != NULL ? esp_online_resume(model, l->setting, l->settings, run, &job->online, &error)
                       : esp_online_new(l->learner, l->kernel, l->setting, l->settings, &job->online, &error);
@@ -226,12 +231,17 @@ static int open_learner(online_job *job, const esp_model *model, const esp_run *
 /* After a failure: what is left to go on from. */
 static int stop(online_job *job, esp_status status, esp_error *error)
 {
-    const int code = cli_error(status, error);
     const char *path = job->options->checkpoint;
-    if (path == NULL) return code;
     esp_online_stats stats;
     esp_online_measure(job->online, &stats);
-    if (cli_interrupted() && (status == ESP_ERR_CANCELLED || status == ESP_ERR_IO) && unsaved(job, &stats) > 0) {
+    if (job->saved > 0 && stats.examples == job->before && status == ESP_ERR_PARSE && error->line == 0)
+        return cli_fail("%s: %s; give the same data again, or remove the checkpoint to start anew", path,
+                        error->message); /* no bad line, but other data */
+    const int code = cli_error(status, error);
+    if (path == NULL && cli_interrupted())
+        cli_note(job->common, "nothing was written; with --checkpoint FILE the same command could go on");
+    if (path == NULL) return code;
+    if (cli_interrupted() && (status == ESP_ERR_CANCELLED || status == ESP_ERR_IO) && unsaved(job, stats.examples) > 0) {
         status = save(job, &stats, error);
         if (status != ESP_OK) return cli_error(status, error);
     }
@@ -258,6 +268,8 @@ static int learn(online_job *job, const esp_run *run)
     esp_online_measure(job->online, &stats);
     if (stats.examples > job->told) tell(job, &stats);
     if (stats.examples == job->before && job->saved == 0) cli_note(s, "nothing was learned, since epochs is 0");
+    if (job->classes > 0 && stats.classes > job->classes)
+        cli_note(s, "%zu of the %zu classes are new to the model", stats.classes - job->classes, stats.classes);
     if (stats.bad > 0)
         cli_note(s, "%s: skipped %llu bad example%s",
                  strcmp(s->operand[0], "-") == 0 ? "standard input" : s->operand[0], (unsigned long long)stats.bad,
@@ -306,6 +318,8 @@ static int prepare(online_job *job, const cli_learning *learning, const esp_run 
         code = status == ESP_OK ? take_model(job, learning, model) : cli_error(status, &error);
     }
     if (code == CLI_OK) code = cli_lesson_check(learning, &job->lesson);
+    if (code == CLI_OK && model == NULL && strcmp(epochs_given(&job->lesson), "0") == 0)
+        code = cli_usage("with --epochs 0 nothing is learned, so it needs --resume MODEL");
     if (code == CLI_OK) code = open_learner(job, model, run);
     esp_model_free(model);
     return code;

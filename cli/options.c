@@ -124,7 +124,8 @@ static bool parse_size(const char *text, uint64_t *value)
 static int set_number(const cli_option *option, const char *text, uint64_t *value)
 {
     if (parse_number(text, value) && *value >= option->least && *value <= option->most) return CLI_OK;
-    if (option->most == UINT64_MAX)
+    const bool digits = *text != '\0' && strspn(text, "0123456789") == strlen(text);
+    if (option->most == UINT64_MAX && (!digits || *value < option->least))
         return cli_usage("--%s must be a whole number from %llu on, not '%s'", option->name,
                          (unsigned long long)option->least, text);
     return cli_usage("--%s must be a whole number from %llu to %llu, not '%s'", option->name,
@@ -169,7 +170,14 @@ static int set_value(const cli_option *option, const char *text, cli_settings *s
     case CLI_FLAG:
         *(bool *)value = true;
         return CLI_OK;
+    case CLI_SWITCH:
+        if (text != NULL && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
+            return cli_usage("--%s is on, and --%s=0 is off; '%s' is neither", option->name, option->name, text);
+        *(const char **)value = text != NULL ? text : "1";
+        return CLI_OK;
     case CLI_TEXT:
+        if (*text == '\0' && strcmp(option->argument, "FILE") == 0)
+            return cli_usage("--%s needs the name of a file, but it is empty", option->name);
         *(const char **)value = text;
         return CLI_OK;
     case CLI_LIST:
@@ -197,12 +205,13 @@ typedef struct parser {
 static int take(parser *p, const cli_option *option, size_t index, const char *value)
 {
     const char *dashes = cli_dashes(option);
-    if (option->kind != CLI_FLAG && option->kind != CLI_LIST && p->given[index])
+    const bool alone = option->kind == CLI_FLAG || option->kind == CLI_SWITCH;
+    if (!alone && option->kind != CLI_LIST && p->given[index])
         return cli_usage("%s%s is given twice", dashes, option->name);
     p->given[index] = true;
     if (option->kind == CLI_FLAG && value != NULL)
         return cli_usage("--%s takes no value, but '%s' was given", option->name, value);
-    if (option->kind != CLI_FLAG && value == NULL) {
+    if (!alone && value == NULL) {
         value = *p->next;
         if (value == NULL) return cli_usage("%s%s needs a value: %s", dashes, option->name, option->argument);
         p->next++;
@@ -228,7 +237,7 @@ static int take_letters(parser *p, const char *letters)
         const cli_option *option = find_option(p->command, NULL, 0, *letters, &index);
         if (option == NULL) return cli_usage("unknown option '-%c'", *letters);
         letters++;
-        if (option->kind == CLI_FLAG) {
+        if (option->argument == NULL) {
             code = take(p, option, index, NULL);
         } else {
             code = take(p, option, index, *letters != '\0' ? letters : NULL);
@@ -266,5 +275,7 @@ int cli_parse(const cli_command *command, char **arguments, cli_settings *settin
         else code = argument[1] == '-' ? take_long(&p, argument + 2) : take_letters(&p, argument + 1);
         if (code != CLI_OK || settings->help) return code;
     }
+    size_t seed;
+    settings->seeded = find_option(command, "seed", 4, 0, &seed) != NULL && p.given[seed];
     return check_operands(command, settings);
 }

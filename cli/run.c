@@ -215,7 +215,8 @@ int cli_check_output(const char *path, const cli_settings *settings)
         for (size_t i = 0; settings != NULL && i < settings->operands; i++)
             if (S_ISREG(st.st_mode) && stat(settings->operand[i], &in) == 0 && in.st_dev == st.st_dev &&
                 in.st_ino == st.st_ino)
-                return cli_usage("%s is what is read; writing to it would replace the data", path);
+                return cli_usage("%s is what is read; writing to it would replace the %s", path,
+                                 esp_model_recognise(path) ? "model" : "data");
         if (S_ISDIR(st.st_mode)) return cli_fail("%s: is a directory, not a file to write to", path);
         if (access(path, W_OK) != 0) return cli_fail("%s: %s", path, strerror(errno));
         if (!S_ISREG(st.st_mode)) return CLI_OK;

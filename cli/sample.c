@@ -26,19 +26,17 @@ static int run_sample(const cli_settings *settings)
     const sample_settings *s = (const sample_settings *)settings;
     if (s->grammar == NULL) return cli_usage("--grammar FILE is missing");
     if (s->count == 0) return cli_usage("--count N is missing: it says how many trees to draw, at least 1");
-    int code = cli_check_output(s->output, &s->common);
+    const int code = cli_check_output(s->output, &s->common);
     if (code != CLI_OK) return code;
     const esp_run run = cli_run(settings);
     const double began = cli_seconds();
-    esp_dataset *data = NULL;
     esp_error error;
-    const esp_status status = esp_dataset_sample(s->grammar, (size_t)s->count, settings->seed, &run, &data, &error);
+    const esp_status status = esp_sample_write(s->grammar, (size_t)s->count, settings->seed, &run,
+                                               s->output != NULL ? s->output : "-", s->to, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
-    cli_detail(settings, "%zu trees drawn in %.3f s", esp_dataset_count(data), cli_seconds() - began);
-    code = cli_write(data, s->output, s->to);
-    esp_dataset_free(data);
-    return code;
+    cli_detail(settings, "%zu trees drawn in %.3f s", (size_t)s->count, cli_seconds() - began);
+    return CLI_OK;
 }
 
 const cli_command cli_sample = {
@@ -46,7 +44,8 @@ const cli_command cli_sample = {
     .usage = "--grammar FILE --count N",
     .summary = "labelled trees drawn from a grammar",
     .text = "Draws trees from a probabilistic grammar and writes each with its label and its words. The same --seed "
-            "gives the same trees.",
+            "gives the same trees. They are written as they are drawn, so that a learner can read millions from a "
+            "pipe.",
     .examples = "espalier sample --grammar examples/questions.grammar --count 2000 -o questions.jsonl",
     .options = options,
     .settings_size = sizeof(sample_settings),

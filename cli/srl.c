@@ -81,8 +81,8 @@ static void tell(const srl_settings *s, const esp_srl_counts *c, double seconds)
         cli_note(common, "skipped %zu bad predicate%s or sentence%s; the first: %s", c->bad, ending(c->bad),
                  ending(c->bad), c->first_bad);
     if (c->unknown_documents > 0)
-        cli_note(common, "%s: %zu of the documents listed %s not in the data", s->documents, c->unknown_documents,
-                 c->unknown_documents == 1 ? "is" : "are");
+        cli_note(common, "%s: %zu of the documents listed %s not in the data, such as %s", s->documents,
+                 c->unknown_documents, c->unknown_documents == 1 ? "is" : "are", c->first_unknown);
     if (c->no_constituent + c->around + c->repeated + c->overlapping > 0)
         cli_note(common,
                  "of %zu argument%s, %zu have no constituent, %zu cover the predicate, %zu repeat the span of another, "
@@ -91,6 +91,8 @@ static void tell(const srl_settings *s, const esp_srl_counts *c, double seconds)
     cli_note(common, "%zu example%s, %zu of arguments, from %zu predicate%s in %zu sentence%s", c->examples,
              ending(c->examples), c->positives, c->predicates, ending(c->predicates), c->sentences,
              ending(c->sentences));
+    if (c->examples == 0 && s->sample != NULL)
+        cli_note(common, "nothing was written: --sample %s has left no example", s->sample);
     cli_detail(common, "%.3f s, %.0f examples per second", seconds, (double)c->examples / (seconds > 0 ? seconds : 1));
 }
 

@@ -58,7 +58,7 @@ static int run_train(const cli_settings *settings)
 
 const cli_command cli_train = {
     .name = "train",
-    .usage = "-k EXPR -o MODEL DATA",
+    .usage = "{-k EXPR | --resume MODEL} -o MODEL DATA",
     .summary = "learns from examples with targets, and writes a model",
     .text =
         "Trains a learner on DATA and writes a model file, which 'espalier predict' and 'espalier info' read. The "
@@ -67,10 +67,11 @@ const cli_command cli_train = {
         "training takes longer and gives the same model.\n"
         "Ctrl-C ends training without a model, or with --keep-partial with the model learned so far.\n"
         "The perceptron takes one example after the other and holds no more than its model, so that DATA may be "
-        "of any length, also '-' for standard input. A line now and then says how good the predictions were "
-        "before learning from the example. With --checkpoint, the same command goes on after a stop of any kind and "
-        "ends with the same model; then the checkpoint is removed. With --resume, a model learns from new "
-        "data.",
+        "of any length, also '-' for standard input, which allows one epoch. A line now and then says how "
+        "good the predictions were before learning from the example. With --checkpoint, the same command goes on after "
+        "a stop of any kind and "
+        "ends with the same model; then the checkpoint is removed. Remove it yourself to start anew. With --resume, "
+        "a model learns from new data; settings that are given replace the model's (--average=0 switches one off).",
     .examples = "espalier train -k 'norm(sst(tree, lambda=0.4))' -C 10 -o questions.model questions.jsonl\n"
                 "espalier train -l svr -k 'rbf(x, gamma=0.1)' --epsilon 0.05 -o price.model houses.libsvm\n"
                 "espalier train -l perceptron -k 'sst(tree)' --checkpoint c -o days.model days.jsonl.gz\n"

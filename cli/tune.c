@@ -37,7 +37,7 @@ static int check_line(const tune_job *job, size_t line)
     const cli_learning *s = &job->settings->learning;
     const char *name = job->name[line];
     const size_t place = cli_setting_place(name);
-    if (place < CLI_SETTINGS && (s->value[place] != NULL || s->flag[place]))
+    if (place < CLI_SETTINGS && s->value[place] != NULL)
         return cli_usage("'%s' is set by an option and by --grid; choose one", name);
     for (size_t l = 0; l < line; l++)
         if (strcmp(job->name[l], name) == 0) return cli_usage("--grid names '%s' twice", name);

@@ -37,8 +37,8 @@ sed -n '1s/.*"tree": "\(.*\)", "words".*/\1/p' "$work/train.jsonl" | fold -s -w 
 title "Which values are best?  tune --grid C=1,10,100 --grid lambda=0.2,0.4"
 said "$espalier" tune -k 'norm(sst(tree))' --grid C=1,10,100 --grid lambda=0.2,0.4 --folds 4 "$work/train.jsonl"
 
-title "A support vector machine on the trees:  train -k '$kernel' -C 10"
-said "$espalier" train -k "$kernel" -C 10 -o "$model" "$work/train.jsonl"
+title "A support vector machine on the trees, with these:  train -k '$kernel' -C 100"
+said "$espalier" train -k "$kernel" -C 100 -o "$model" "$work/train.jsonl"
 
 title 'What it says about 500 questions it has not seen:  predict'
 said "$espalier" predict "$model" "$work/test.jsonl" -o "$work/out.txt"
@@ -69,7 +69,7 @@ cut -f 4- "$work/three.txt" >"$work/three.jsonl"
 title 'What to try next'
 cat <<END
   $espalier info $model                 the model of this demo
-  $espalier train -k '$kernel' -C 10 -o my.model YOUR.jsonl
+  $espalier train -k '$kernel' -C 100 -o my.model YOUR.jsonl
   $espalier predict my.model NEW.jsonl          (also SVM-light-TK, KeLP, LIBSVM, Penn trees, CoNLL-U)
   $espalier cv -k '$kernel' YOUR.jsonl
   $espalier help train                  all about a command

@@ -28,7 +28,7 @@ typedef enum esp_status {
     ESP_OK = 0,
     ESP_ERR_MEMORY,   /* out of memory, or more than esp_run.memory would be needed */
     ESP_ERR_PARAM,    /* an argument, an option or a kernel expression is wrong */
-    ESP_ERR_PARSE,    /* a data file is wrong; line and column say where */
+    ESP_ERR_PARSE,    /* the data are wrong; line and column say where, if it is in one place */
     ESP_ERR_IO,       /* the operating system refused */
     ESP_ERR_RANGE,    /* a result is too large for a double */
     ESP_ERR_CANCELLED /* the progress callback asked to stop */
@@ -136,6 +136,9 @@ ESP_API void esp_text_free(char *text);
 /* Draws `count` labelled trees from a probabilistic grammar file (docs/sampling.md): columns tree and words. */
 ESP_API esp_status esp_dataset_sample(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run,
                                       esp_dataset **out, esp_error *err);
+/* The same trees, written as they are drawn and never held; the rest is as with esp_dataset_write. */
+ESP_API esp_status esp_sample_write(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run,
+                                    const char *path, esp_format format, esp_error *err);
 
 /* -------------------------------------------------- semantic role labelling */
 
@@ -171,6 +174,7 @@ typedef struct esp_srl_counts {
     size_t bad;                   /* lines left out by skip_bad, with the predicates of a bad sentence as one */
     char first_bad[1024];         /* why the first was left out */
     size_t unknown_documents;     /* listed, but not met; 0 if `limit` ended the reading */
+    char first_unknown[96];       /* the first of them, quoted */
 } esp_srl_counts;
 
 /* Writes examples of the sentences in some .srl files ("-": standard input) to `output` ("-": standard output), which
@@ -408,14 +412,15 @@ typedef struct esp_online esp_online;
 ESP_API esp_status esp_online_new(const char *learner, const esp_kernel *kernel, const esp_setting *settings,
                                   size_t count, esp_online **out, esp_error *err);
 /* Goes on from a model that was learned online, with its kernel; settings that are given replace those of the model.
- * ESP_ERR_PARAM if it was not learned online. */
+ * Average and vote replace each other; epochs 0, for a model that only predicts in another way, learns nothing and is not
+ * kept. ESP_ERR_PARAM if the model was not learned online. */
 ESP_API esp_status esp_online_resume(const esp_model *model, const esp_setting *settings, size_t count,
                                      const esp_run *run, esp_online **out, esp_error *err);
 /* Goes on from a checkpoint, which is the model of an unfinished run: the next esp_online_learn or esp_online_read passes
- * over the examples it has seen, and ends as the undisturbed run would have, to the last bit. ESP_ERR_PARAM, with what
- * differs, if kernel or settings are not those of the checkpoint. With NULL for the kernel both are taken from the checkpoint,
- * and settings that are given must agree with it. */
-ESP_API esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel,
+ * over the examples it has seen, and ends as the undisturbed run would have, to the last bit. The run is told again as it
+ * was begun: by its kernel, or by the model that it resumed (then `kernel` is NULL). ESP_ERR_PARAM, with what differs, if
+ * that or a setting is not as it was. */
+ESP_API esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_model *resumed,
                                        const esp_setting *settings, size_t count, const esp_run *run,
                                        esp_online **out, esp_error *err);
 ESP_API void esp_online_free(esp_online *online);
@@ -439,12 +444,15 @@ typedef struct esp_online_stats {
     size_t bytes;                /* memory of the model */
 } esp_online_stats;
 ESP_API void esp_online_measure(const esp_online *online, esp_online_stats *out);
-/* `watch` is called after every `every`-th example (0: never) of a run, from the calling thread; a status other than
- * ESP_OK ends the run with it. */
+/* Examples seen in all epochs; at no cost, unlike the above. */
+ESP_API uint64_t esp_online_examples(const esp_online *online);
+/* `watch` is called after every `every`-th example (0: never) of a run, and when a run that continues has passed over all
+ * examples that it had seen, from the calling thread; a status other than ESP_OK ends the run with it. */
 typedef esp_status (*esp_online_watcher)(void *user, const esp_online *online, esp_error *err);
 ESP_API void esp_online_watch(esp_online *online, uint64_t every, esp_online_watcher watch, void *user);
 
-/* The model as it stands; also the checkpoint. ESP_ERR_PARAM before two classes were seen. */
+/* The model as it stands; also the checkpoint. ESP_ERR_PARAM before the first example, ESP_ERR_PARSE before the second
+ * class. */
 ESP_API esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error *err);
 
 #ifdef __cplusplus

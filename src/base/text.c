@@ -15,6 +15,16 @@ void espi_text_add(espi_text *t, const char *bytes, size_t size)
 
 void espi_text_string(espi_text *t, const char *string) { espi_text_add(t, string, strlen(string)); }
 
+void espi_text_field(espi_text *t, const char *bytes, size_t size)
+{
+    static const char letter[256] = {['\t'] = 't', ['\n'] = 'n', ['\r'] = 'r', ['\\'] = '\\'};
+    for (size_t i = 0; i < size; i++) {
+        const char escape[2] = {'\\', letter[(unsigned char)bytes[i]]};
+        if (escape[1] != '\0') espi_text_add(t, escape, 2);
+        else espi_text_add(t, bytes + i, 1);
+    }
+}
+
 void espi_text_number(espi_text *t, double value)
 {
     char digits[32];

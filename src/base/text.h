@@ -13,6 +13,8 @@ typedef struct espi_text {
 
 void espi_text_add(espi_text *text, const char *bytes, size_t size);
 void espi_text_string(espi_text *text, const char *string);
+/* Bytes as a field of a line: TAB, line ends and backslashes become \t, \n, \r, \\. */
+void espi_text_field(espi_text *text, const char *bytes, size_t size);
 /* The shortest decimal that reads back as the same number. */
 void espi_text_number(espi_text *text, double value);
 /* The text as a string that the caller owns, NULL if memory was out; `text` is then empty. */

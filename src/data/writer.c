@@ -191,26 +191,53 @@ static esp_format format_of(const char *path)
     return ESP_FORMAT_JSONL;
 }
 
-esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_format format, esp_error *err)
+typedef esp_status (*row_writer)(const esp_dataset *, espi_output *, esp_error *);
+
+/* NULL: the format is for reading only. */
+static row_writer writer_of(esp_format format)
 {
-    static esp_status (*const writers[])(const esp_dataset *, espi_output *, esp_error *) = {
-        [ESP_FORMAT_JSONL] = espi_write_jsonl, [ESP_FORMAT_SVMTK] = espi_write_svmtk,
-        [ESP_FORMAT_KELP] = espi_write_kelp,   [ESP_FORMAT_LIBSVM] = espi_write_libsvm,
-        [ESP_FORMAT_PENN] = espi_write_penn,
-    };
-    const char *name = esp_format_name(format);
-    if (name == NULL) return espi_fail(err, ESP_ERR_PARAM, "unknown data format number %d", (int)format);
+    switch (format) {
+    case ESP_FORMAT_JSONL:
+        return espi_write_jsonl;
+    case ESP_FORMAT_SVMTK:
+        return espi_write_svmtk;
+    case ESP_FORMAT_KELP:
+        return espi_write_kelp;
+    case ESP_FORMAT_LIBSVM:
+        return espi_write_libsvm;
+    case ESP_FORMAT_PENN:
+        return espi_write_penn;
+    default:
+        return NULL;
+    }
+}
+
+esp_status espi_write_format(const char *path, esp_format *format, esp_error *err)
+{
+    if (esp_format_name(*format) == NULL)
+        return espi_fail(err, ESP_ERR_PARAM, "unknown data format number %d", (int)*format);
     if (ends_with(path, ".gz") || ends_with(path, ".zst"))
         return espi_fail(err, ESP_ERR_PARAM, "%s: compressed files are read, not written; write to - and pipe it",
                          path);
-    if (format == ESP_FORMAT_AUTO) format = format_of(path), name = esp_format_name(format);
-    if ((size_t)format >= sizeof writers / sizeof *writers)
-        return espi_fail(err, ESP_ERR_PARAM,
-                         "the format %s is for reading only; jsonl, svmtk, kelp, libsvm and penn are written", name);
+    if (*format == ESP_FORMAT_AUTO) *format = format_of(path);
+    if (writer_of(*format) != NULL) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM,
+                     "the format %s is for reading only; jsonl, svmtk, kelp, libsvm and penn are written",
+                     esp_format_name(*format));
+}
+
+esp_status espi_write_rows(const esp_dataset *data, esp_format format, espi_output *output, esp_error *err)
+{
+    return writer_of(format)(data, output, err);
+}
+
+esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_format format, esp_error *err)
+{
     espi_output *output;
-    esp_status status = espi_output_open(path, &output, err);
+    esp_status status = espi_write_format(path, &format, err);
+    if (status == ESP_OK) status = espi_output_open(path, &output, err);
     if (status != ESP_OK) return status;
-    status = writers[format](data, output, err);
+    status = espi_write_rows(data, format, output, err);
     if (status == ESP_OK) return espi_output_commit(output, err);
     espi_output_discard(output);
     return status;

@@ -13,6 +13,11 @@ esp_status espi_write_kelp(const esp_dataset *data, espi_output *output, esp_err
 esp_status espi_write_libsvm(const esp_dataset *data, espi_output *output, esp_error *err);
 esp_status espi_write_penn(const esp_dataset *data, espi_output *output, esp_error *err);
 
+/* The format in which `path` is to be written: AUTO becomes the one of its ending. ESP_ERR_PARAM if there is none. */
+esp_status espi_write_format(const char *path, esp_format *format, esp_error *err);
+/* Writes all rows in such a format. */
+esp_status espi_write_rows(const esp_dataset *data, esp_format format, espi_output *output, esp_error *err);
+
 /* Moves the text to the output if it is large, or in any case with `all`. False if memory was out before. */
 bool espi_text_flush(espi_text *text, espi_output *output, bool all);
 

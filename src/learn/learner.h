@@ -3,6 +3,7 @@
 #ifndef ESPI_LEARNER_H
 #define ESPI_LEARNER_H
 
+#include "base/text.h"
 #include "learn/rows.h"
 #include "learn/smo.h"
 
@@ -33,8 +34,10 @@ esp_status espi_settings_set(espi_settings *settings, const char *name, const ch
 esp_status espi_settings_check(const espi_settings *settings, esp_error *err);
 /* Back from the text of a model that was learned online. ESP_ERR_PARAM if it is none. */
 esp_status espi_settings_read(espi_settings *settings, const char *learner, const char *text, esp_error *err);
-/* ESP_ERR_PARAM, naming the first that differs, unless all settings are equal. Both are of the same learner. */
-esp_status espi_settings_compare(const espi_settings *checkpoint, const espi_settings *given, esp_error *err);
+/* Settings of a model, with those given in their place; average and vote replace each other. */
+esp_status espi_settings_replace(espi_settings *settings, const esp_setting *given, size_t count, esp_error *err);
+/* Adds "epochs=1, not 2; ...": all that differ. Both are of the same learner. */
+void espi_settings_differ(const espi_settings *checkpoint, const espi_settings *given, espi_text *out);
 /* The next "label=weight" of class-weight; *text goes on behind it. False, with *text where it was, if it is none. */
 bool espi_weight_next(const char **text, const char **label, size_t *size, double *weight);
 void espi_settings_free(espi_settings *settings);
@@ -55,7 +58,7 @@ struct espi_targets {
     double *value;        /* per example, for a regression */
 };
 
-/* ESP_ERR_PARAM if there is no target, one class only, or no number where one is needed. */
+/* ESP_ERR_PARSE if there is no target, one class only, or no number where one is needed. */
 esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, espi_learner_kind learner, esp_error *err);
 void espi_targets_free(espi_targets *targets);
 /* The order of classes: by value (0 for all unless all are numbers), then by bytes. */

@@ -194,13 +194,50 @@ __attribute__((format(printf, 2, 3))) static void add(espi_text *t, const char *
 
 enum { MOST_COLUMNS = 12 }; /* of a confusion matrix that is still readable */
 
-static void add_confusion(espi_text *t, const esp_metrics *m, int width)
+/* The first bytes of a name, whole letters (UTF-8), that take at most `most` places on the screen, and these places.
+ * What espi_text_field escapes takes two. */
+static size_t fit(const char *name, size_t most, size_t *places)
 {
-    add(t, "\nconfusion (rows: actual, columns: predicted)\n%*s", width, "");
-    for (size_t c = 0; c < m->classes; c++) add(t, " %7.7s", m->name[c]);
+    size_t size = 0, next;
+    for (*places = 0; name[size] != '\0'; size = next) {
+        const size_t wide = strchr("\t\n\r\\", name[size]) != NULL ? 2 : 1;
+        if (*places + wide > most) break;
+        *places += wide;
+        for (next = size + 1; ((unsigned char)name[next] & 0xC0) == 0x80;) next++;
+    }
+    return size;
+}
+
+/* A name in `width` places, cut where it is too long. */
+static void add_cell(espi_text *t, const char *name, size_t width, bool to_the_right)
+{
+    size_t places;
+    const size_t size = fit(name, width, &places);
+    if (to_the_right) add(t, "%*s", (int)(width - places), "");
+    espi_text_field(t, name, size);
+    if (!to_the_right) add(t, "%*s", (int)(width - places), "");
+}
+
+static size_t name_width(const esp_metrics *m)
+{
+    size_t width = 5, places; /* "class" */
+    for (size_t c = 0; c < m->classes; c++) {
+        fit(m->name[c], 30, &places);
+        if (places > width) width = places;
+    }
+    return width;
+}
+
+static void add_confusion(espi_text *t, const esp_metrics *m, size_t width)
+{
+    add(t, "\nconfusion (rows: actual, columns: predicted)\n%*s", (int)width, "");
+    for (size_t c = 0; c < m->classes; c++) {
+        espi_text_string(t, " ");
+        add_cell(t, m->name[c], 7, true);
+    }
     espi_text_string(t, "\n");
     for (size_t a = 0; a < m->classes; a++) {
-        add(t, "%-*.*s", width, width, m->name[a]);
+        add_cell(t, m->name[a], width, false);
         for (size_t b = 0; b < m->classes; b++) add(t, " %7.0f", m->confusion[a * m->classes + b]);
         espi_text_string(t, "\n");
     }
@@ -209,21 +246,21 @@ static void add_confusion(espi_text *t, const esp_metrics *m, int width)
 esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
 {
     espi_text t = {0};
-    int width = 5;
     if (m->classes == 0) {
         add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\nPearson  %8.4f\n", m->count, m->rmse, m->mae, m->pearson);
     } else {
-        for (size_t c = 0; c < m->classes; c++)
-            if ((int)strlen(m->name[c]) > width) width = strlen(m->name[c]) < 30 ? (int)strlen(m->name[c]) : 30;
+        const size_t places = name_width(m);
+        const int width = (int)places;
         add(&t, "%-*s  precision   recall       F1  examples\n", width, "class");
         for (size_t c = 0; c < m->classes; c++) {
             const per_class j = judge_class(m, c);
-            add(&t, "%-*.*s  %9.4f %8.4f %8.4f %9.0f\n", width, width, m->name[c], j.precision, j.recall, j.f1, j.support);
+            add_cell(&t, m->name[c], places, false);
+            add(&t, "  %9.4f %8.4f %8.4f %9.0f\n", j.precision, j.recall, j.f1, j.support);
         }
         add(&t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1, m->count);
         add(&t, "%-*s  %9.4f %8.4f %8.4f\n", width, "micro", m->micro_f1, m->micro_f1, m->micro_f1);
         add(&t, "accuracy %.4f\n", m->accuracy);
-        if (m->classes <= MOST_COLUMNS) add_confusion(&t, m, width);
+        if (m->classes <= MOST_COLUMNS) add_confusion(&t, m, places);
     }
     *out = espi_text_take(&t);
     return *out != NULL ? ESP_OK : espi_no_memory(err);

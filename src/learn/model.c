@@ -66,22 +66,11 @@ const char *esp_model_class(const esp_model *m, size_t index)
 
 /* ---------------------------------------------------------------- summary */
 
-/* A name as part of a line: what would end the line or the key is escaped. */
-static void add_name(espi_text *t, const char *name)
-{
-    for (const char *c = name; *c != '\0'; c++) {
-        char escape[8];
-        const unsigned char byte = (unsigned char)*c;
-        if (byte >= 0x20 && byte != 0x7F) espi_text_add(t, c, 1);
-        else espi_text_add(t, escape, (size_t)snprintf(escape, sizeof escape, "\\x%02X", byte));
-    }
-}
-
 static void add_text(espi_text *t, const char *key, const char *value)
 {
     espi_text_string(t, key);
     espi_text_string(t, "\t");
-    add_name(t, value);
+    espi_text_field(t, value, strlen(value));
     espi_text_string(t, "\n");
 }
 
@@ -95,7 +84,7 @@ static void add_count(espi_text *t, const char *key, uint64_t count)
 /* "tree: productions<TAB>12" */
 static void add_column_count(espi_text *t, const char *column, const char *key, size_t count)
 {
-    add_name(t, column);
+    espi_text_field(t, column, strlen(column));
     espi_text_string(t, ": ");
     add_count(t, key, count);
 }

@@ -18,7 +18,7 @@ typedef struct espi_history { /* of a model learned example by example: what it 
     uint64_t steps;   /* examples seen, in all epochs */
     uint64_t mistakes;
     uint64_t epochs;  /* complete ones of the last run */
-    uint64_t origin;  /* of the last run: 0 if it started afresh, else the digest of the model that it resumed */
+    uint64_t origin;  /* of an unfinished run: the digest of the model that it resumed; else 0 */
     uint64_t at;      /* examples seen in its present epoch */
 } espi_history;
 

@@ -2,6 +2,8 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "base/text.h"
+#include "data/stream.h"
 #include "learn/perceptron.h"
 
 #include <inttypes.h>
@@ -13,6 +15,8 @@ enum { ASK = 128, MEASURE = 2048 };
 struct esp_online {
     espi_perceptron *p;
     bool continuing; /* the next run takes up the one that the checkpoint is of */
+    bool idle;       /* epochs 0 was given for a model that is resumed: nothing is to be learned */
+    bool inherited;  /* epochs are the model's, not given */
     uint64_t bad;
     uint64_t every;
     esp_online_watcher watch;
@@ -63,19 +67,13 @@ esp_status esp_online_new(const char *learner, const esp_kernel *kernel, const e
     return status == ESP_OK ? wrap(p, false, out, err) : status;
 }
 
-/* The settings of a model, with those given in their place. */
-static esp_status settings_of(const esp_model *model, const esp_setting *given, size_t count, espi_settings *out,
-                              esp_error *err)
+static esp_status settings_of(const esp_model *model, espi_settings *out, esp_error *err)
 {
     if (model->history == NULL)
         return espi_fail(err, ESP_ERR_PARAM,
                          "the model was learned by %s; only one that was learned example by example can learn on",
                          model->learner);
     esp_status status = espi_settings_read(out, model->learner, model->settings, err);
-    if (status != ESP_OK) return status;
-    for (size_t i = 0; status == ESP_OK && i < count; i++)
-        status = espi_settings_set(out, given[i].name, given[i].value, NULL, err);
-    if (status == ESP_OK) status = espi_settings_check(out, err);
     if (status == ESP_OK) status = only_online(out, err);
     if (status != ESP_OK) espi_settings_free(out);
     return status;
@@ -84,41 +82,85 @@ static esp_status settings_of(const esp_model *model, const esp_setting *given, 
 esp_status esp_online_resume(const esp_model *model, const esp_setting *given, size_t count, const esp_run *run,
                              esp_online **out, esp_error *err)
 {
-    espi_settings settings;
+    espi_settings settings = {0};
     espi_perceptron *p = NULL;
     *out = NULL;
-    esp_status status = settings_of(model, given, count, &settings, err);
-    if (status != ESP_OK) return status;
-    status = espi_perceptron_from_model(model, &settings, run, &p, err);
+    esp_status status = settings_of(model, &settings, err);
+    const size_t epochs = settings.epochs;
+    if (status == ESP_OK) status = espi_settings_replace(&settings, given, count, err);
+    const bool idle = settings.epochs == 0;
+    if (idle) settings.epochs = epochs; /* 0 is of this run, and no setting for those that go on from it */
+    if (status == ESP_OK) status = espi_perceptron_from_model(model, &settings, run, &p, err);
     espi_settings_free(&settings);
-    return status == ESP_OK ? wrap(p, false, out, err) : status;
+    if (status == ESP_OK) status = wrap(p, false, out, err);
+    if (status != ESP_OK) return status;
+    (*out)->idle = idle;
+    if (!idle) p->origin = espi_model_digest(model);
+    (*out)->inherited = true;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(given[i].name, "epochs") == 0) (*out)->inherited = false;
+    return ESP_OK;
 }
 
 /* The kernel of the checkpoint names all columns; the one given need not. */
-static esp_status compare_kernels(const esp_model *checkpoint, const esp_kernel *kernel, esp_error *err)
+static esp_status compare_kernels(const esp_model *checkpoint, const esp_kernel *kernel, espi_text *differences,
+                                  esp_error *err)
 {
     esp_kernel *bound = NULL;
     const esp_status status = espi_kernel_bind_names(kernel, checkpoint->support, &bound, NULL);
     const bool same = status == ESP_OK && strcmp(bound->text, checkpoint->kernel->text) == 0;
     esp_kernel_free(bound);
-    if (same) return ESP_OK;
     if (status == ESP_ERR_MEMORY) return espi_no_memory(err);
-    return espi_fail(err, ESP_ERR_PARAM, "the checkpoint was made with the kernel %s, not %s", checkpoint->kernel->text,
-                     kernel->text);
+    if (same) return ESP_OK;
+    espi_text_string(differences, "the kernel ");
+    espi_text_string(differences, checkpoint->kernel->text);
+    espi_text_string(differences, ", not ");
+    espi_text_string(differences, kernel->text);
+    return ESP_OK;
 }
 
-esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_setting *given,
-                               size_t count, const esp_run *run, esp_online **out, esp_error *err)
+static esp_status refuse_differences(espi_text *differences, esp_error *err)
+{
+    if (differences->size == 0 && !differences->failed) return ESP_OK;
+    char *text = espi_text_take(differences);
+    const esp_status status =
+        text == NULL ? espi_no_memory(err)
+                     : espi_fail(err, ESP_ERR_PARAM, "the checkpoint was made with %s; remove it to start anew", text);
+    espi_free(text);
+    return status;
+}
+
+/* Whether the checkpoint's run began as told: afresh, or with this model. */
+static esp_status check_origin(const esp_model *checkpoint, const esp_model *resumed, esp_error *err)
+{
+    const uint64_t origin = checkpoint->history->origin;
+    if (origin == (resumed != NULL ? espi_model_digest(resumed) : 0)) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "the checkpoint is of a run that %s; remove it to start anew",
+                     origin == 0         ? "started afresh, without a model to resume"
+                     : resumed == NULL ? "resumed a model"
+                                       : "resumed another model");
+}
+
+esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_model *resumed,
+                               const esp_setting *given, size_t count, const esp_run *run, esp_online **out,
+                               esp_error *err)
 {
     espi_settings was = {0}, is = {0};
     espi_perceptron *p = NULL;
+    espi_text differences = {0};
     *out = NULL;
-    esp_status status = settings_of(checkpoint, NULL, 0, &was, err);
-    if (status == ESP_OK && kernel != NULL) status = compare_kernels(checkpoint, kernel, err);
+    esp_status status = settings_of(checkpoint, &was, err);
+    if (status == ESP_OK) status = check_origin(checkpoint, resumed, err);
+    if (status == ESP_OK && kernel != NULL) status = compare_kernels(checkpoint, kernel, &differences, err);
     if (status == ESP_OK)
-        status = kernel != NULL ? espi_settings_parse(&is, checkpoint->learner, given, count, err)
-                                : settings_of(checkpoint, given, count, &is, err);
-    if (status == ESP_OK) status = espi_settings_compare(&was, &is, err);
+        status = resumed == NULL ? espi_settings_parse(&is, checkpoint->learner, given, count, err)
+                                 : settings_of(resumed, &is, err);
+    if (status == ESP_OK && resumed != NULL) status = espi_settings_replace(&is, given, count, err);
+    if (status == ESP_OK) {
+        espi_settings_differ(&was, &is, &differences);
+        status = refuse_differences(&differences, err);
+    }
+    espi_text_free(&differences);
     if (status == ESP_OK) status = espi_perceptron_from_model(checkpoint, &is, run, &p, err);
     espi_settings_free(&was);
     espi_settings_free(&is);
@@ -143,6 +185,8 @@ esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error
 {
     return espi_perceptron_model(online->p, out, err);
 }
+
+uint64_t esp_online_examples(const esp_online *online) { return online->p->steps; }
 
 void esp_online_measure(const esp_online *online, esp_online_stats *out)
 {
@@ -177,11 +221,11 @@ static esp_status check_memory(const run_state *r, esp_error *err)
 static esp_status learn(run_state *r, const esp_dataset *data, size_t row, esp_error *err)
 {
     esp_online *o = r->online;
-    if (r->passed < r->skip) {
-        r->passed++;
-        return ESP_OK;
-    }
     esp_status status = ESP_OK;
+    if (r->passed < r->skip) {
+        if (++r->passed == r->skip && o->every > 0) status = o->watch(o->user, o, err);
+        return status;
+    }
     if (o->p->at % ASK == 0) status = espi_progress(r->run, "learning", r->fraction, err);
     if (status == ESP_OK) status = espi_perceptron_learn(o->p, data, row, err);
     if (status == ESP_OK && o->p->at % MEASURE == 0) status = check_memory(r, err);
@@ -194,7 +238,7 @@ static esp_status end_epoch(run_state *r, esp_error *err)
     espi_perceptron *p = r->online->p;
     espi_perceptron_leave(p);
     if (r->passed < r->skip)
-        return espi_fail(err, ESP_ERR_PARAM,
+        return espi_fail(err, ESP_ERR_PARSE,
                          "the checkpoint has seen %" PRIu64 " examples, but the input has only %" PRIu64, r->skip,
                          r->passed);
     p->epochs++;
@@ -220,6 +264,7 @@ static void end_run(run_state *r)
 esp_status esp_online_learn(esp_online *online, const esp_dataset *data, const esp_run *run, esp_error *err)
 {
     espi_perceptron *p = online->p;
+    if (online->idle) return ESP_OK;
     run_state r = begin_run(online, run);
     uint32_t *order = NULL;
     esp_status status = ESP_OK;
@@ -274,10 +319,21 @@ static esp_status read_epochs(esp_online *online, const char *path, const esp_re
     return status;
 }
 
+/* Nothing is to be learned from it, but a name that was mistyped is told. */
+static esp_status only_open(const char *path, esp_error *err)
+{
+    espi_stream stream;
+    if (strcmp(path, "-") == 0) return ESP_OK;
+    const esp_status status = espi_stream_open(&stream, path, NULL, err);
+    if (status == ESP_OK) espi_stream_close(&stream);
+    return status;
+}
+
 esp_status esp_online_read(esp_online *online, const char *path, const esp_read_options *options, const esp_run *run,
                            esp_error *err)
 {
     const espi_settings *settings = &online->p->settings;
+    if (online->idle) return only_open(path, err);
     if (settings->shuffle) {
         esp_dataset *data = NULL;
         esp_status status = esp_dataset_read(path, options, run, &data, err);
@@ -290,8 +346,8 @@ esp_status esp_online_read(esp_online *online, const char *path, const esp_read_
     }
     if (strcmp(path, "-") == 0 && settings->epochs > 1)
         return espi_fail(err, ESP_ERR_PARAM,
-                         "standard input can be read once, but epochs is %zu; a file can be read again, and shuffle "
+                         "standard input can be read once, but epochs is %zu%s; a file can be read again, and shuffle "
                          "keeps all examples in memory",
-                         settings->epochs);
+                         settings->epochs, online->inherited ? ", as in the model, unless --epochs 1 is given" : "");
     return read_epochs(online, path, options, run, err);
 }

@@ -208,7 +208,7 @@ static esp_status attach(espi_perceptron *p, const esp_dataset *data, esp_error 
     if (data == p->source) return ESP_OK;
     espi_perceptron_leave(p);
     if (data->target_name == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "the data have no target; --target FIELD names one");
+        return espi_fail(err, ESP_ERR_PARSE, "the data have no target; --target FIELD names one");
     esp_status status = espi_check_columns(p->kernel, data, err);
     if (status == ESP_OK && p->sum == NULL && p->updates == 0) {
         esp_kernel *bound = NULL;

@@ -62,8 +62,8 @@ esp_status espi_perceptron_new(espi_settings *settings, const esp_kernel *kernel
                                esp_error *err);
 void espi_perceptron_free(espi_perceptron *p);
 /* Learns from one example, a row of a dataset with a target; p->score holds its scores then. The dataset must stay until
- * the next one or espi_perceptron_leave. After ESP_ERR_PARAM and ESP_ERR_CANCELLED the example was not seen; after other
- * failures p can only be freed. */
+ * the next one or espi_perceptron_leave. After ESP_ERR_PARAM, ESP_ERR_PARSE and ESP_ERR_CANCELLED the example was not
+ * seen; after other failures p can only be freed. */
 esp_status espi_perceptron_learn(espi_perceptron *p, const esp_dataset *data, size_t row, esp_error *err);
 /* Forgets the dataset that the last example came from. */
 void espi_perceptron_leave(espi_perceptron *p);
@@ -74,7 +74,7 @@ void espi_epoch_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t c
 void espi_perceptron_quality(const espi_perceptron *p, double *accuracy, double *f1);
 /* Memory held. */
 size_t espi_perceptron_bytes(const espi_perceptron *p);
-/* The model as it stands. ESP_ERR_PARAM before two classes were seen. */
+/* The model as it stands. ESP_ERR_PARAM before the first example, ESP_ERR_PARSE before the second class. */
 esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_error *err);
 /* Goes on where a model that has a history stopped, to the last bit: updates are inserted in the order they were made.
  * Settings as above. */

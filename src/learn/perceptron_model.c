@@ -35,8 +35,12 @@ static bool fill_history(esp_model *m, const espi_perceptron *p)
 {
     espi_history *h = m->history = espi_alloc_zero(1, sizeof *h);
     if (h == NULL) return false;
-    *h =
-        (espi_history){.steps = p->steps, .mistakes = p->mistakes, .epochs = p->epochs, .at = p->at, .origin = p->origin};
+    const bool finished = p->at == 0 && p->epochs >= p->settings.epochs;
+    *h = (espi_history){.steps = p->steps,
+                        .mistakes = p->mistakes,
+                        .epochs = p->epochs,
+                        .at = p->at,
+                        .origin = finished ? 0 : p->origin};
     h->step = espi_alloc(p->updates, sizeof *h->step);
     h->change = espi_alloc(p->updates, p->outputs * sizeof *h->change);
     h->tally = espi_alloc(p->classes, sizeof *h->tally);
@@ -111,7 +115,7 @@ esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_
     *out = NULL;
     if (p->updates == 0) return espi_fail(err, ESP_ERR_PARAM, "there is no model before the first example");
     if (p->classes < 2)
-        return espi_fail(err, ESP_ERR_PARAM,
+        return espi_fail(err, ESP_ERR_PARSE,
                          "all %" PRIu64 " examples are of class %s; a classifier needs two classes at least", p->steps,
                          espi_quote(p->class[0].name, strlen(p->class[0].name), quoted));
     esp_model *m = espi_model_new();

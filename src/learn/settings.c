@@ -112,6 +112,9 @@ const char *espi_learner_text(espi_learner_kind learner) { return learners[learn
 static esp_status refuse(const setting *s, const char *value, esp_error *err)
 {
     char quoted[96];
+    if ((s->kind == NUMBER || s->kind == COUNT) && strtod(value, NULL) > s->high)
+        return espi_fail(err, ESP_ERR_PARAM, "%s is %s; allowed is %s, but at most %g", s->info.name,
+                         espi_quote(value, strlen(value), quoted), s->info.range, s->high);
     return espi_fail(err, ESP_ERR_PARAM, "%s is %s; allowed is %s", s->info.name,
                      espi_quote(value, strlen(value), quoted), s->info.range);
 }
@@ -231,6 +234,20 @@ esp_status espi_settings_set(espi_settings *settings, const char *name, const ch
     if (strcmp(name, "seed") == 0) return set_seed(settings, value, err);
     if (unknown != NULL) *unknown = true;
     return unknown_setting(settings, name, err);
+}
+
+esp_status espi_settings_replace(espi_settings *settings, const esp_setting *given, size_t count, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    bool average = false, vote = false; /* those that are given, and on */
+    for (size_t i = 0; status == ESP_OK && i < count; i++) {
+        status = espi_settings_set(settings, given[i].name, given[i].value, NULL, err);
+        if (strcmp(given[i].name, "average") == 0) average = settings->average;
+        if (strcmp(given[i].name, "vote") == 0) vote = settings->vote;
+    }
+    if (average && !vote) settings->vote = false;
+    if (vote && !average) settings->average = false;
+    return status == ESP_OK ? espi_settings_check(settings, err) : status;
 }
 
 esp_status espi_settings_check(const espi_settings *settings, esp_error *err)
@@ -356,32 +373,38 @@ esp_status espi_settings_read(espi_settings *settings, const char *learner, cons
     return status;
 }
 
-/* One setting of both as "name=value". */
-static esp_status differ(const char *name, espi_text *was, espi_text *is, esp_error *err)
+/* Adds "name=value, not value" if they differ. */
+static void add_difference(espi_text *out, const char *name, const espi_text *was, const espi_text *is)
 {
-    char *before = espi_text_take(was), *now = espi_text_take(is);
-    const bool ok = before != NULL && now != NULL;
-    const esp_status status = !ok ? espi_no_memory(err)
-                              : strcmp(before, now) == 0
-                                  ? ESP_OK
-                                  : espi_fail(err, ESP_ERR_PARAM, "the checkpoint was made with %s=%s, not %s", name,
-                                              before, now);
-    espi_free(before);
-    espi_free(now);
-    return status;
+    if (was->size == is->size && (was->size == 0 || memcmp(was->bytes, is->bytes, was->size) == 0)) return;
+    if (out->size > 0) espi_text_string(out, "; ");
+    espi_text_string(out, name);
+    espi_text_string(out, "=");
+    if (was->size > 0) espi_text_add(out, was->bytes, was->size);
+    else espi_text_string(out, "none");
+    espi_text_string(out, ", not ");
+    if (is->size > 0) espi_text_add(out, is->bytes, is->size);
+    else espi_text_string(out, "none");
 }
 
-esp_status espi_settings_compare(const espi_settings *checkpoint, const espi_settings *given, esp_error *err)
+static void add_seed(espi_text *text, const espi_settings *settings)
 {
-    esp_status status = ESP_OK;
-    for (const setting *s = learners[given->learner].settings; status == ESP_OK && s->info.name != NULL; s++) {
+    char digits[24];
+    snprintf(digits, sizeof digits, "%" PRIu64, settings->seed);
+    espi_text_string(text, digits);
+}
+
+void espi_settings_differ(const espi_settings *checkpoint, const espi_settings *given, espi_text *out)
+{
+    const setting *s = learners[given->learner].settings;
+    for (bool last = false; !last; s++) {
         espi_text was = {0}, is = {0};
-        add_value(&was, checkpoint, s);
-        add_value(&is, given, s);
-        status = differ(s->info.name, &was, &is, err);
+        last = s->info.name == NULL; /* the seed is in no table */
+        if (last) add_seed(&was, checkpoint), add_seed(&is, given);
+        else add_value(&was, checkpoint, s), add_value(&is, given, s);
+        out->failed = out->failed || was.failed || is.failed;
+        add_difference(out, last ? "seed" : s->info.name, &was, &is);
+        espi_text_free(&was);
+        espi_text_free(&is);
     }
-    if (status == ESP_OK && checkpoint->seed != given->seed)
-        status = espi_fail(err, ESP_ERR_PARAM, "the checkpoint was made with seed=%" PRIu64 ", not %" PRIu64,
-                           checkpoint->seed, given->seed);
-    return status;
 }

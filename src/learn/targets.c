@@ -76,7 +76,7 @@ static esp_status make_classes(espi_targets *t, const esp_dataset *data, esp_err
     if (!ok) return espi_no_memory(err);
     char quoted[96];
     if (t->classes < 2)
-        return espi_fail(err, ESP_ERR_PARAM, "all %zu examples are of class %s; a classifier needs two classes at least",
+        return espi_fail(err, ESP_ERR_PARSE, "all %zu examples are of class %s; a classifier needs two classes at least",
                          t->count, espi_quote(t->name[0], strlen(t->name[0]), quoted));
     return ESP_OK;
 }
@@ -89,7 +89,7 @@ static esp_status make_values(espi_targets *t, const esp_dataset *data, esp_erro
         const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
         char quoted[96];
         if (!espi_number_parse(s->text, s->size, &t->value[i]))
-            return espi_fail(err, ESP_ERR_PARAM, "the target of example %zu is %s; a regression needs numbers", i + 1,
+            return espi_fail(err, ESP_ERR_PARSE, "the target of example %zu is %s; a regression needs numbers", i + 1,
                              espi_quote(s->text, s->size, quoted));
     }
     return ESP_OK;
@@ -99,7 +99,7 @@ esp_status espi_targets_make(espi_targets *t, const esp_dataset *data, espi_lear
 {
     *t = (espi_targets){.count = data->rows};
     if (data->target_name == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "the data have no target; --target FIELD names one");
+        return espi_fail(err, ESP_ERR_PARSE, "the data have no target; --target FIELD names one");
     const esp_status status = learner == ESPI_SVR ? make_values(t, data, err) : make_classes(t, data, err);
     if (status != ESP_OK) espi_targets_free(t);
     return status;

@@ -5,10 +5,10 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "data/dataset.h"
+#include "data/writer.h"
 #include "task/grammar.h"
 
-enum { NODE_LIMIT = 100000, ROWS_PER_REPORT = 256 };
+enum { NODE_LIMIT = 100000, ROWS_PER_REPORT = 256, ROWS_PER_BLOCK = 4096 };
 
 typedef struct frame {
     uint32_t symbol;
@@ -19,6 +19,7 @@ typedef struct frame {
 typedef struct sampler {
     const espi_grammar *grammar;
     espi_random random;
+    bool numbers; /* all classes are */
     esp_dataset *data;
     uint32_t *label, *leaf; /* symbol and word of the grammar -> symbol of the forest */
     frame *frame;
@@ -38,14 +39,25 @@ static void sampler_free(sampler *s)
     espi_free(s->word);
 }
 
-static bool sampler_start(sampler *s)
+static bool sampler_start(sampler *s, const espi_grammar *grammar, uint64_t seed)
 {
-    s->label = espi_alloc(s->grammar->symbols.count, sizeof *s->label);
-    s->leaf = espi_alloc(s->grammar->words.count, sizeof *s->leaf);
-    if (s->label == NULL || s->leaf == NULL) return false;
+    double number;
+    *s = (sampler){.grammar = grammar, .numbers = true};
+    espi_random_seed(&s->random, seed);
+    for (size_t i = 0; i < grammar->classes && s->numbers; i++)
+        s->numbers = espi_number_parse(grammar->class[i].name, grammar->class[i].size, &number);
+    s->label = espi_alloc(grammar->symbols.count, sizeof *s->label);
+    s->leaf = espi_alloc(grammar->words.count, sizeof *s->leaf);
+    return s->label != NULL && s->leaf != NULL;
+}
+
+/* A dataset for the next rows, which the caller takes over. */
+static bool sampler_begin(sampler *s)
+{
     for (size_t i = 0; i < s->grammar->symbols.count; i++) s->label[i] = ESPI_NO_SYMBOL;
     for (size_t i = 0; i < s->grammar->words.count; i++) s->leaf[i] = ESPI_NO_SYMBOL;
-    return true;
+    s->data = espi_dataset_new(ESP_FORMAT_JSONL);
+    return s->data != NULL;
 }
 
 /* The forest's number of a grammar's string, looked up once; only what occurs in a tree enters the forest. */
@@ -160,12 +172,10 @@ static esp_status draw_tree(sampler *s, const espi_class *class, espi_forest *fo
 static esp_status draw_row(sampler *s, esp_error *err)
 {
     const espi_class *class = &s->grammar->class[draw_class(s)];
-    double number;
     espi_column *column;
     espi_ref root = ESPI_NO_NODE;
     espi_row_begin(s->data);
-    esp_status status = espi_set_target(s->data, "y", class->name, class->size,
-                                        espi_number_parse(class->name, class->size, &number), err);
+    esp_status status = espi_set_target(s->data, "y", class->name, class->size, s->numbers, err);
     if (status == ESP_OK) status = espi_row_column(s->data, "tree", 4, ESP_COLUMN_TREE, &column, err);
     if (status == ESP_OK) status = draw_tree(s, class, &column->trees, &root, err);
     if (status == ESP_OK) status = espi_set_tree(column, root, err);
@@ -178,32 +188,68 @@ static esp_status draw_row(sampler *s, esp_error *err)
     return status == ESP_OK ? espi_row_end(s->data, err) : status;
 }
 
-static esp_status draw(const espi_grammar *grammar, size_t count, uint64_t seed, const esp_run *run,
-                       esp_dataset **out, esp_error *err)
+/* Draws the rows first .. end of `all` into s->data. */
+static esp_status draw_rows(sampler *s, size_t first, size_t end, size_t all, const esp_run *run, esp_error *err)
 {
-    sampler s = {.grammar = grammar, .data = espi_dataset_new(ESP_FORMAT_JSONL)};
-    espi_random_seed(&s.random, seed);
-    esp_status status = s.data != NULL && sampler_start(&s) ? ESP_OK : espi_no_memory(err);
-    for (size_t row = 0; row < count && status == ESP_OK; row++) {
-        if (row % ROWS_PER_REPORT == 0) status = espi_progress(run, "sampling", (double)row / (double)count, err);
-        if (status == ESP_OK) status = draw_row(&s, err);
+    esp_status status = sampler_begin(s) ? ESP_OK : espi_no_memory(err);
+    for (size_t row = first; row < end && status == ESP_OK; row++) {
+        if (row % ROWS_PER_REPORT == 0) status = espi_progress(run, "sampling", (double)row / (double)all, err);
+        if (status == ESP_OK) status = draw_row(s, err);
     }
-    if (status == ESP_OK) status = espi_progress(run, "sampling", 1.0, err);
-    sampler_free(&s);
-    if (status == ESP_OK) *out = s.data;
-    else esp_dataset_free(s.data);
+    if (status == ESP_OK && end == all) status = espi_progress(run, "sampling", 1.0, err);
     return status;
+}
+
+static esp_status open_grammar(const char *path, size_t count, const esp_run *run, espi_grammar *out, esp_error *err)
+{
+    if (count == 0) return espi_fail(err, ESP_ERR_PARAM, "the number of trees to draw is 0; at least 1 is needed");
+    return espi_grammar_read(path, run, out, err);
 }
 
 esp_status esp_dataset_sample(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run,
                               esp_dataset **out, esp_error *err)
 {
-    *out = NULL;
-    if (count == 0) return espi_fail(err, ESP_ERR_PARAM, "the number of trees to draw is 0; at least 1 is needed");
     espi_grammar grammar;
-    esp_status status = espi_grammar_read(grammar_path, run, &grammar, err);
+    sampler s;
+    *out = NULL;
+    esp_status status = open_grammar(grammar_path, count, run, &grammar, err);
     if (status != ESP_OK) return status;
-    status = draw(&grammar, count, seed, run, out, err);
+    status = sampler_start(&s, &grammar, seed) ? draw_rows(&s, 0, count, count, run, err) : espi_no_memory(err);
+    if (status == ESP_OK) *out = s.data;
+    else esp_dataset_free(s.data);
+    sampler_free(&s);
     espi_grammar_free(&grammar);
+    return status;
+}
+
+static esp_status write_blocks(const espi_grammar *grammar, size_t count, uint64_t seed, const esp_run *run,
+                               esp_format format, espi_output *output, esp_error *err)
+{
+    sampler s;
+    esp_status status = sampler_start(&s, grammar, seed) ? ESP_OK : espi_no_memory(err);
+    for (size_t first = 0; first < count && status == ESP_OK;) {
+        const size_t end = count - first > ROWS_PER_BLOCK ? first + ROWS_PER_BLOCK : count;
+        status = draw_rows(&s, first, end, count, run, err);
+        if (status == ESP_OK) status = espi_write_rows(s.data, format, output, err);
+        esp_dataset_free(s.data);
+        first = end;
+    }
+    sampler_free(&s);
+    return status;
+}
+
+esp_status esp_sample_write(const char *grammar_path, size_t count, uint64_t seed, const esp_run *run, const char *path,
+                            esp_format format, esp_error *err)
+{
+    espi_grammar grammar;
+    espi_output *output = NULL;
+    esp_status status = espi_write_format(path, &format, err);
+    if (status == ESP_OK) status = open_grammar(grammar_path, count, run, &grammar, err);
+    if (status != ESP_OK) return status;
+    status = espi_output_open(path, &output, err);
+    if (status == ESP_OK) status = write_blocks(&grammar, count, seed, run, format, output, err);
+    espi_grammar_free(&grammar);
+    if (status == ESP_OK) return espi_output_commit(output, err);
+    espi_output_discard(output);
     return status;
 }

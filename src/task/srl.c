@@ -177,10 +177,14 @@ static esp_status do_file(extraction *x, const char *path, esp_error *err)
 static esp_status check_documents(extraction *x, esp_error *err)
 {
     if (x->options.documents == NULL || limit_reached(x)) return ESP_OK;
-    x->counts.unknown_documents = espi_srl_documents_unmet(&x->documents);
-    if (x->counts.unknown_documents < x->documents.names.count) return ESP_OK;
-    return espi_fail(err, ESP_ERR_PARAM, "%s: none of its %zu documents is in the data", x->options.documents,
-                     x->documents.names.count);
+    const espi_symbol *first = NULL;
+    const size_t unmet = espi_srl_documents_unmet(&x->documents, &first);
+    x->counts.unknown_documents = unmet;
+    if (unmet > 0) espi_quote(first->text, first->size, x->counts.first_unknown);
+    if (unmet < x->documents.names.count) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARSE,
+                     "%s: none of the documents listed is in the data: listed is %s, the data have %s",
+                     x->options.documents, x->counts.first_unknown, x->documents.other);
 }
 
 static esp_status check_options(const esp_srl_options *o, size_t path_count, const char *output, esp_error *err)

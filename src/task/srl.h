@@ -210,13 +210,15 @@ void espi_srl_writer_free(espi_srl_writer *writer);
 /* A list of documents, read from a file with a name in each line. */
 typedef struct espi_srl_documents {
     espi_symbols names;
-    bool *met; /* per name */
+    bool *met;      /* per name */
+    char other[96]; /* the first document that was asked for and is not on the list, quoted; "": none was */
 } espi_srl_documents;
 esp_status espi_srl_documents_read(espi_srl_documents *documents, const char *path, const esp_run *run, esp_error *err);
 /* Whether a document is on the list (a void *, for espi_srl_reader.wanted): its name, or the part of it behind some
  * '/', is a line of the file, apart from a ".conllu" at its end. */
 bool espi_srl_documents_has(void *documents, const char *name, size_t size);
-size_t espi_srl_documents_unmet(const espi_srl_documents *documents);
+/* How many names were not met; *first is one of them. */
+size_t espi_srl_documents_unmet(const espi_srl_documents *documents, const espi_symbol **first);
 void espi_srl_documents_free(espi_srl_documents *documents);
 
 /* Whether the predicate is in the passive voice (docs/srl.md has the rule). */

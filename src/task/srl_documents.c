@@ -47,19 +47,23 @@ esp_status espi_srl_documents_read(espi_srl_documents *d, const char *path, cons
 bool espi_srl_documents_has(void *documents, const char *name, size_t size)
 {
     espi_srl_documents *d = documents;
+    const char *whole = name;
     for (const char *end = name + size;;) {
         const uint32_t symbol = espi_symbols_find(&d->names, name, (size_t)(end - name));
         if (symbol != ESPI_NO_SYMBOL) return d->met[symbol] = true;
         const char *slash = memchr(name, '/', (size_t)(end - name));
-        if (slash == NULL) return false;
+        if (slash == NULL) break;
         name = slash + 1;
     }
+    if (d->other[0] == '\0') espi_quote(whole, size, d->other);
+    return false;
 }
 
-size_t espi_srl_documents_unmet(const espi_srl_documents *d)
+size_t espi_srl_documents_unmet(const espi_srl_documents *d, const espi_symbol **first)
 {
     size_t unmet = 0;
-    for (size_t i = 0; i < d->names.count; i++) unmet += !d->met[i];
+    for (size_t i = 0; i < d->names.count; i++)
+        if (!d->met[i] && unmet++ == 0) *first = &d->names.symbol[i];
     return unmet;
 }
 

@@ -114,7 +114,7 @@ static inline esp_status go_on(const esp_model *checkpoint, const char *kernel, 
     options_of(&o, settings);
     esp_kernel *k = kernel != NULL ? kernel_of(kernel) : NULL;
     *out = (esp_online *)(uintptr_t)1;
-    const esp_status status = esp_online_continue(checkpoint, k, o.setting, o.count, NULL, out, err);
+    const esp_status status = esp_online_continue(checkpoint, k, NULL, o.setting, o.count, NULL, out, err);
     assert_true((status == ESP_OK) == (*out != NULL));
     esp_kernel_free(k);
     return status;

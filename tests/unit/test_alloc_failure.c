@@ -221,11 +221,21 @@ static esp_status sample(const void *argument, esp_error *err)
     return status;
 }
 
+static esp_status sample_stream(const void *argument, esp_error *err)
+{
+    const esp_status status = esp_sample_write(argument, 20, 1, NULL, in_directory("sample"), ESP_FORMAT_JSONL, err);
+    assert_int_equal(unlink(in_directory("sample")), status == ESP_OK ? 0 : -1);
+    return status;
+}
+
 static void sampling(void **state)
 {
     (void)state;
     write_file("grammar", grammar, sizeof grammar - 1);
     out_of_memory_everywhere(sample, NULL);
+    char path[256];
+    strcpy(path, in_directory("grammar"));
+    out_of_memory_everywhere(sample_stream, path);
     unlink(in_directory("grammar"));
 }
 

@@ -217,7 +217,7 @@ static void summary(void **state)
     free(b.bytes);
     m = made(&recipes[MIXED]);
     assert_ok(esp_model_summary(m, &text, &err), "summary", &err);
-    assert_non_null(strstr(text, "\nclass\ta class\nclass\t\nclass\t\xFF\\x0A\noutputs\t3\nprobabilities\tyes\n"));
+    assert_non_null(strstr(text, "\nclass\ta class\nclass\t\nclass\t\xFF\\n\noutputs\t3\nprobabilities\tyes\n"));
     assert_non_null(strstr(text, "\nx: features\t3\nwords: words\t6\nd: features\t2\n"));
     esp_text_free(text);
     esp_model_free(m);

@@ -216,7 +216,7 @@ static esp_status whole_life(const char *kernel, const char *data, esp_error *er
     if (status == ESP_OK) status = esp_online_new("perceptron", k, settings, 3, &online, err);
     if (status == ESP_OK) status = esp_online_read(online, data, NULL, NULL, err);
     if (status == ESP_OK) status = esp_online_model(online, &model, err);
-    if (status == ESP_OK) status = esp_online_continue(model, k, settings, 3, NULL, &again, err);
+    if (status == ESP_OK) status = esp_online_continue(model, k, NULL, settings, 3, NULL, &again, err);
     if (status == ESP_OK) status = esp_online_learn(again, small.data, NULL, err);
     if (status == ESP_OK) status = esp_online_resume(model, NULL, 0, NULL, &more, err);
     if (status == ESP_OK) status = esp_online_learn(more, small.data, NULL, err);

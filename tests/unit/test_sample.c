@@ -242,6 +242,39 @@ static void test_wrong_grammars(void **state)
     }
 }
 
+/* Written as they are drawn, in blocks: the bytes of the dataset, whatever their number. */
+static void test_stream(void **state)
+{
+    (void)state;
+    static const size_t counts[] = {1, 4095, 4096, 4097, 9000};
+    char held[64], streamed[64];
+    grammar_file("", held);
+    grammar_file("", streamed);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        esp_dataset *data = NULL;
+        esp_error err = {0};
+        assert_ok(esp_dataset_sample(QUESTIONS, counts[i], 3, NULL, &data, &err), QUESTIONS, &err);
+        assert_ok(esp_dataset_write(data, held, ESP_FORMAT_JSONL, &err), "held", &err);
+        assert_ok(esp_sample_write(QUESTIONS, counts[i], 3, NULL, streamed, ESP_FORMAT_JSONL, &err), "streamed", &err);
+        FILE *a = fopen(held, "rb"), *b = fopen(streamed, "rb");
+        assert_true(a != NULL && b != NULL);
+        int x, y;
+        size_t lines = 0;
+        do {
+            x = getc(a);
+            y = getc(b);
+            assert_int_equal(x, y);
+            lines += x == '\n';
+        } while (x != EOF);
+        assert_int_equal(lines, counts[i]);
+        fclose(a);
+        fclose(b);
+        esp_dataset_free(data);
+    }
+    unlink(held);
+    unlink(streamed);
+}
+
 static int stop_at_half(void *user, const char *stage, double fraction)
 {
     if (strcmp(stage, "sampling") == 0) ++*(int *)user;
@@ -264,6 +297,13 @@ static void test_other_failures(void **state)
     assert_int_equal(esp_dataset_sample(QUESTIONS, 5000, 1, &run, &data, &err), ESP_ERR_CANCELLED);
     assert_null(data);
     assert_true(calls > 3);
+    const char *const path = "/tmp/espalier-test-never";
+    assert_int_equal(esp_sample_write(QUESTIONS, 9000, 1, &run, path, ESP_FORMAT_JSONL, &err), ESP_ERR_CANCELLED);
+    assert_int_equal(esp_sample_write(QUESTIONS, 0, 1, NULL, path, ESP_FORMAT_JSONL, &err), ESP_ERR_PARAM);
+    assert_int_equal(esp_sample_write(QUESTIONS, 9, 1, NULL, path, ESP_FORMAT_SRL, &err), ESP_ERR_PARAM);
+    assert_int_equal(esp_sample_write(QUESTIONS, 9, 1, NULL, path, ESP_FORMAT_PENN, &err), ESP_ERR_PARAM);
+    assert_int_equal(esp_sample_write("no/such.grammar", 9, 1, NULL, path, ESP_FORMAT_JSONL, &err), ESP_ERR_IO);
+    assert_true(access(path, F_OK) != 0);
 }
 
 int main(void)
@@ -272,7 +312,7 @@ int main(void)
         cmocka_unit_test(test_form_of_the_file), cmocka_unit_test(test_columns),
         cmocka_unit_test(test_questions),        cmocka_unit_test(test_proportions),
         cmocka_unit_test(test_deep_tree),        cmocka_unit_test(test_wrong_grammars),
-        cmocka_unit_test(test_other_failures),
+        cmocka_unit_test(test_stream),           cmocka_unit_test(test_other_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

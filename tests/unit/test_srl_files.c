@@ -161,10 +161,12 @@ static void documents_by_name(void **state)
         assert_ok(esp_srl_write(&in, 1, &options, NULL, out, &counts, &err), table[i].list, &err);
         assert_int_equal(counts.sentences, table[i].sentences);
         assert_int_equal(counts.unknown_documents, table[i].unknown);
+        assert_int_equal(counts.first_unknown[0], table[i].unknown > 0 ? '\'' : '\0');
     }
     const esp_srl_options none = {.documents = write_file("docs", "school\n", docs)};
-    assert_int_equal(esp_srl_write(&in, 1, &none, NULL, out, &counts, &err), ESP_ERR_PARAM);
-    assert_non_null(strstr(err.message, "none of its 1 documents is in the data"));
+    assert_int_equal(esp_srl_write(&in, 1, &none, NULL, out, &counts, &err), ESP_ERR_PARSE);
+    assert_non_null(
+        strstr(err.message, "none of the documents listed is in the data: listed is 'school', the data have '"));
 }
 
 /* ----------------------------------------------------------------------- bad input */
