@@ -133,9 +133,9 @@ static void add_output(espi_text *t, const esp_model *m, size_t output, const es
 {
     size_t positive, negative;
     espi_problem_classes(m->one_vs_one, m->classes, output, &positive, &negative);
-    add_name(t, m->class_name[positive]);
+    espi_text_field(t, m->class_name[positive], strlen(m->class_name[positive]));
     if (m->one_vs_one) espi_text_string(t, " against ");
-    if (m->one_vs_one) add_name(t, m->class_name[negative]);
+    if (m->one_vs_one) espi_text_field(t, m->class_name[negative], strlen(m->class_name[negative]));
     espi_text_string(t, ": ");
     espi_text_string(t, leaf->class->name);
     espi_text_string(t, key);
