@@ -7,18 +7,14 @@ out=bench/results/grammar.md
 count=10000
 pairwise=${PAIRWISE:-$count}
 
-if [ -f "$data/srl/ewt.srl.gz" ] && "$build/espalier" help srl >/dev/null 2>&1; then
+if [ -f "$data/srl/ewt.srl.gz" ]; then
     source='role examples of the English Web Treebank'
-    "$build/espalier" srl -q --task role --limit "$count" "$data/srl/ewt.srl.gz" -o "$work/all.jsonl"
-elif [ -f "$data/srl/ewt.srl.gz" ]; then
-    source='sentences of the English Web Treebank'
-    "$build/espalier" convert -q "$data/srl/ewt.srl.gz" -o "$work/all.jsonl"
+    "$build/espalier" srl -q --task role --limit "$count" "$data/srl/ewt.srl.gz" -o "$work/data.jsonl"
 else
     echo "bench: no data in $data; sampled questions stand in" >&2
     source='sampled questions'
-    "$build/espalier" sample -q --grammar examples/questions.grammar --count "$count" -o "$work/all.jsonl"
+    "$build/espalier" sample -q --grammar examples/questions.grammar --count "$count" -o "$work/data.jsonl"
 fi
-head -n "$count" "$work/all.jsonl" >"$work/data.jsonl"
 head -n "$pairwise" "$work/data.jsonl" >"$work/pairwise.jsonl"
 
 # Paper 003's two sets of rules: as learned, and with optional children added at random.
@@ -52,7 +48,7 @@ all() # RULES
 {
     gtk="gtk(tree, grammar=$1"
     table "examples${tab}kernel${tab}s${tab}against${tab}s${tab}ratio"
-    against "$work/data.jsonl" 3 sst 'sst(tree)' 'fgtk3' "$gtk)"
+    against "$work/data.jsonl" "$repeats" sst 'sst(tree)' 'fgtk3' "$gtk)"
     against "$work/pairwise.jsonl" 1 'sst pair by pair (ftk)' 'sst(tree, algorithm=ftk)' fgtk2 "$gtk, algorithm=fgtk2)"
     against "$work/pairwise.jsonl" 1 fgtk2 "$gtk, algorithm=fgtk2)" fgtk1 "$gtk, algorithm=fgtk1)"
     against "$work/pairwise.jsonl" 1 fgtk1 "$gtk, algorithm=fgtk1)" gtk "$gtk, algorithm=gtk)"
@@ -63,7 +59,8 @@ all() # RULES
     echo "# The grammar-driven kernel"
     echo
     echo "Made by \`bench/run grammar\` ($(date -u +%Y-%m-%d); $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
-        "$(nproc) cores), one thread. Trees: $source. Times are those of the whole Gram matrix, of runs that alternate."
+        "$(nproc) cores, load before the start $(cut -d ' ' -f 1 /proc/loadavg)), one thread. Trees: $source. Times are those" \
+        "of the whole Gram matrix, of runs that alternate."
     echo
     echo '## Rules as learned'
     echo
