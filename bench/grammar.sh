@@ -7,18 +7,14 @@ out=bench/results/grammar.md
 count=10000
 pairwise=${PAIRWISE:-$count}
 
-if [ -f "$data/srl/ewt.srl.gz" ] && "$build/espalier" help srl >/dev/null 2>&1; then
+if [ -f "$data/srl/ewt.srl.gz" ]; then
     source='role examples of the English Web Treebank'
-    "$build/espalier" srl -q --task role --limit "$count" "$data/srl/ewt.srl.gz" -o "$work/all.jsonl"
-elif [ -f "$data/srl/ewt.srl.gz" ]; then
-    source='sentences of the English Web Treebank'
-    "$build/espalier" convert -q "$data/srl/ewt.srl.gz" -o "$work/all.jsonl"
+    "$build/espalier" srl -q --task role --limit "$count" "$data/srl/ewt.srl.gz" -o "$work/data.jsonl"
 else
     echo "bench: no data in $data; sampled questions stand in" >&2
     source='sampled questions'
-    "$build/espalier" sample -q --grammar examples/questions.grammar --count "$count" -o "$work/all.jsonl"
+    "$build/espalier" sample -q --grammar examples/questions.grammar --count "$count" -o "$work/data.jsonl"
 fi
-head -n "$count" "$work/all.jsonl" >"$work/data.jsonl"
 head -n "$pairwise" "$work/data.jsonl" >"$work/pairwise.jsonl"
 
 # Paper 003's two sets of rules: as learned, and with optional children added at random.
@@ -43,27 +39,44 @@ facts() # RULES: rules, those with optional children, optional children per such
             END { printf "%d rules, %d of them with optional children, %.1f each\n", all, n["rules"], n["optional"] / n["rules"] }'
 }
 
-against() # DATA REPEATS NAME KERNEL NAME KERNEL: one line of the table
+# measure DATA REPEATS NAME KERNEL [NAME KERNEL]...: lines of the table, with the time relative to the first's
+measure()
 {
-    row "$("$bench" compare "$1" "$2" 1 "$4" 1 "$6" | awk -F '\t' -v OFS='\t' -v a="$3" -v b="$5" '{ print $1, a, $2, b, $4, $6 }')"
+    file=$1
+    times=$2
+    shift 2
+    names=
+    kernels=
+    while [ $# -gt 0 ]; do
+        names="$names$1
+"
+        kernels="$kernels$2
+"
+        shift 2
+    done
+    "$bench" effort "$file" "$times" "$kernels" >"$work/effort"
+    printf '%s' "$names" | paste "$work/effort" - |
+        awk -F '\t' '{ if (NR == 1) first = $2; printf "| %s | %s | %s | %.2f |\n", $1, $3, $2, $2 / first }'
 }
 
 all() # RULES
 {
     gtk="gtk(tree, grammar=$1"
-    table "examples${tab}kernel${tab}s${tab}against${tab}s${tab}ratio"
-    against "$work/data.jsonl" 3 sst 'sst(tree)' 'fgtk3' "$gtk)"
-    against "$work/pairwise.jsonl" 1 'sst pair by pair (ftk)' 'sst(tree, algorithm=ftk)' fgtk2 "$gtk, algorithm=fgtk2)"
-    against "$work/pairwise.jsonl" 1 fgtk2 "$gtk, algorithm=fgtk2)" fgtk1 "$gtk, algorithm=fgtk1)"
-    against "$work/pairwise.jsonl" 1 fgtk1 "$gtk, algorithm=fgtk1)" gtk "$gtk, algorithm=gtk)"
-    against "$work/pairwise.jsonl" 1 fgtk3 "$gtk)" fgtk2 "$gtk, algorithm=fgtk2)"
+    table "examples${tab}kernel${tab}s${tab}times the first"
+    measure "$work/data.jsonl" "$repeats" sst 'sst(tree)' 'gtk, fgtk3' "$gtk)"
+    echo
+    table "examples${tab}kernel${tab}s${tab}times the first"
+    measure "$work/pairwise.jsonl" 1 'gtk, fgtk3' "$gtk)" 'gtk, fgtk2' "$gtk, algorithm=fgtk2)" \
+        'gtk, fgtk1' "$gtk, algorithm=fgtk1)" 'gtk, all variations' "$gtk, algorithm=gtk)" \
+        'sst, pair by pair (ftk)' 'sst(tree, algorithm=ftk)'
 }
 
 {
     echo "# The grammar-driven kernel"
     echo
     echo "Made by \`bench/run grammar\` ($(date -u +%Y-%m-%d); $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
-        "$(nproc) cores), one thread. Trees: $source. Times are those of the whole Gram matrix, of runs that alternate."
+        "$(nproc) cores, load before the start $(cut -d ' ' -f 1 /proc/loadavg)), one thread. Trees: $source. Times are those" \
+        "of the processor for the whole Gram matrix; kernels take turns. \`fgtk3\` and \`sst\` work on all trees at once, the others pair by pair."
     echo
     echo '## Rules as learned'
     echo

@@ -66,6 +66,32 @@ static double peak_memory(const char *path, const char *kernel)
     return (double)usage.ru_maxrss * 1024.0;
 }
 
+/* effort DATA REPEATS KERNELS, a line each: trees and seconds of the processor for each, in turn; of one thread. On a busy
+ * machine these say more than the time that passes. */
+static void effort(char **argument)
+{
+    enum { KERNELS = 16 };
+    esp_dataset *data = load(argument[0], NULL);
+    const int repeats = repeats_of(argument[1]);
+    esp_kernel *kernel[KERNELS];
+    size_t kernels = 0;
+    for (char *text = strtok(argument[2], "\n"); text != NULL && kernels < KERNELS; text = strtok(NULL, "\n"))
+        kernel[kernels++] = parse(text);
+    double *gram = matrix(esp_dataset_count(data)), time[KERNELS][MOST];
+    for (int i = 0; i < repeats; i++)
+        for (size_t k = 0; k < kernels; k++) {
+            const clock_t start = clock();
+            time_gram(kernel[k], data, 1, gram);
+            time[k][i] = (double)(clock() - start) / CLOCKS_PER_SEC;
+        }
+    for (size_t k = 0; k < kernels; k++) {
+        printf("%zu\t%.4f\n", esp_dataset_count(data), median(time[k], repeats));
+        esp_kernel_free(kernel[k]);
+    }
+    free(gram);
+    esp_dataset_free(data);
+}
+
 /* grow DATA REPEATS KERNEL: trees, seconds, million pairs per second, memory beyond the output */
 static void grow(char **argument)
 {
@@ -185,7 +211,11 @@ int main(int count, char **argument)
         const char *name;
         int arguments;
         void (*run)(char **);
-    } jobs[] = {{"compare", 6, compare}, {"grow", 3, grow}, {"read", 2, read_speed}, {"floor", 3, floor_of}};
+    } jobs[] = {{"compare", 6, compare},
+                {"effort", 3, effort},
+                {"grow", 3, grow},
+                {"read", 2, read_speed},
+                {"floor", 3, floor_of}};
     for (size_t i = 0; count > 1 && i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(argument[1], jobs[i].name) != 0 || count != jobs[i].arguments + 2) continue;
         jobs[i].run(argument + 2);

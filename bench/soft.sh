@@ -55,7 +55,8 @@ nodes() { "$build/espalier" info "$work/programs.mrg" | awk -v trees="$1" '$1 ==
     echo "# Soft matching"
     echo
     echo "Made by \`make bench\` ($(date -u +%Y-%m-%d); $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
-        "$(nproc) cores). Times are medians of alternating runs in one process; one thread; double precision."
+        "$(nproc) cores, load before the start $(cut -d ' ' -f 1 /proc/loadavg)). Times are medians of alternating runs in one" \
+        "process; one thread; double precision."
     echo
     echo '## Partial trees: all trees at once (dag) against tree by tree (pair)'
     echo

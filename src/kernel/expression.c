@@ -29,7 +29,7 @@ typedef struct parser {
     struct pending { /* an operator or bracket that waits: one of + * ^ ( n, n being norm's bracket */
         char kind;
         size_t at;
-    } *pending;
+    } * pending;
     size_t pendings, pending_capacity;
 } parser;
 
@@ -59,7 +59,8 @@ static esp_status need_kernel(parser *p, const value *v)
     char text[32];
     if (!v->number) return ESP_OK;
     espi_number_print_short(v->weight, text);
-    return espi_source_wrong(&p->in, v->at, "the number %s stands alone; a number is a weight, as in %s*sst()", text, text);
+    return espi_source_wrong(&p->in, v->at, "the number %s stands alone; a number is a weight, as in %s*sst()", text,
+                             text);
 }
 
 static esp_status weigh(parser *p, double weight, value of, size_t at)
@@ -86,7 +87,8 @@ static esp_status apply(parser *p, struct pending o)
         const double weight = a.weight * b.weight;
         if (isfinite(weight) && (weight > 0.0 || a.weight == 0.0 || b.weight == 0.0))
             return add_weight(p, weight, a.at);
-        return espi_source_wrong(&p->in, a.at, "the product of these weights is too %s for a number", weight > 1.0 ? "large" : "small");
+        return espi_source_wrong(&p->in, a.at, "the product of these weights is too %s for a number",
+                                 weight > 1.0 ? "large" : "small");
     }
     if (o.kind == '*' && a.number) return weigh(p, a.weight, b, a.at);
     if (o.kind == '*' && b.number) return weigh(p, b.weight, a, b.at);
@@ -164,7 +166,8 @@ static esp_status take_operand(parser *p, bool *opened)
             *opened = true;
             status = push(p, 'n', at);
         } else {
-            status = espi_source_wrong(&p->in, espi_source_place(&p->in), "norm needs a kernel in brackets, as in norm(sst())");
+            status = espi_source_wrong(&p->in, espi_source_place(&p->in),
+                                       "norm needs a kernel in brackets, as in norm(sst())");
         }
     } else {
         status = take_kernel(p, word.text, at);
@@ -181,7 +184,8 @@ static esp_status take_operator(parser *p, bool *ended)
     for (espi_source_blanks(&p->in); *p->in.at == ')' && status == ESP_OK; espi_source_blanks(&p->in)) {
         status = apply_stronger(p, 0);
         if (status != ESP_OK) return status;
-        if (p->pendings == 0) return espi_source_wrong(&p->in, espi_source_place(&p->in), "a bracket closes that was never opened");
+        if (p->pendings == 0)
+            return espi_source_wrong(&p->in, espi_source_place(&p->in), "a bracket closes that was never opened");
         const struct pending open = p->pending[--p->pendings];
         if (open.kind == 'n') status = apply(p, open);
         p->in.at++;
@@ -190,7 +194,9 @@ static esp_status take_operator(parser *p, bool *ended)
     *ended = *p->in.at == '\0';
     if (*ended) return ESP_OK;
     const char kind = *p->in.at;
-    if (strength(kind) == 0) return espi_source_wrong(&p->in, espi_source_place(&p->in), "'+', '*' or '^' is expected, not %s", espi_source_shown(&p->in, text));
+    if (strength(kind) == 0)
+        return espi_source_wrong(&p->in, espi_source_place(&p->in), "'+', '*' or '^' is expected, not %s",
+                                 espi_source_shown(&p->in, text));
     status = apply_stronger(p, strength(kind) - 1);
     if (status != ESP_OK) return status;
     const size_t at = espi_source_place(&p->in);
@@ -209,7 +215,8 @@ static esp_status parse(parser *p)
     }
     const esp_status status = apply_stronger(p, 0);
     if (status != ESP_OK) return status;
-    if (p->pendings > 0) return espi_source_wrong(&p->in, p->pending[p->pendings - 1].at, "this bracket is never closed");
+    if (p->pendings > 0)
+        return espi_source_wrong(&p->in, p->pending[p->pendings - 1].at, "this bracket is never closed");
     return need_kernel(p, &p->operand[0]);
 }
 

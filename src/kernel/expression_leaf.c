@@ -45,7 +45,8 @@ static esp_status unknown_parameter(espi_source *s, size_t at, const espi_kernel
     return espi_source_wrong(s, at, "%s has no parameter %s; it has %s", class->name, quoted, all);
 }
 
-static esp_status take_value(espi_source *s, const espi_kernel_class *class, const espi_parameter *parameter, double *out)
+static esp_status take_value(espi_source *s, const espi_kernel_class *class, const espi_parameter *parameter,
+                             double *out)
 {
     const size_t at = espi_source_place(s);
     char quoted[96];
@@ -60,7 +61,7 @@ static esp_status take_value(espi_source *s, const espi_kernel_class *class, con
         *out = (double)i;
         if (parameter->choices[i] != NULL) return ESP_OK;
         return espi_source_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name, quoted,
-                     parameter->info.range);
+                                 parameter->info.range);
     }
     if (parameter->infinite && strncmp(s->at, "inf", 3) == 0 && !espi_is_name(s->at[3])) {
         s->at += 3;
@@ -72,10 +73,11 @@ static esp_status take_value(espi_source *s, const espi_kernel_class *class, con
     const esp_status status = espi_source_number(s, out);
     if (status != ESP_OK) return status;
     if (negative) *out = -*out;
-    const bool inside = *out <= parameter->high && (parameter->low_open ? *out > parameter->low : *out >= parameter->low);
+    const bool inside =
+        *out <= parameter->high && (parameter->low_open ? *out > parameter->low : *out >= parameter->low);
     if (inside && (parameter->type != ESPI_INTEGER || floor(*out) == *out)) return ESP_OK;
     return espi_source_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name,
-                 espi_quote(s->text + at, espi_source_place(s) - at, quoted), parameter->info.range);
+                             espi_quote(s->text + at, espi_source_place(s) - at, quoted), parameter->info.range);
 }
 
 /* Grammar rules: in braces, or a file's name, in quotes or without blanks, brackets and commas. */
@@ -101,8 +103,10 @@ static esp_status take_rules(espi_source *s, espi_leaf *leaf)
         s->at += size;
     }
     if (status == ESP_OK && file.size == 0)
-        status = espi_source_wrong(s, at, "a file of grammar rules is expected, or rules in braces, as in {NP -> DT [JJ] NN; = NN NNS}");
-    if (status == ESP_OK && !s->files) status = espi_source_wrong(s, at, "grammar rules must stand in braces here, not in a file");
+        status = espi_source_wrong(
+            s, at, "a file of grammar rules is expected, or rules in braces, as in {NP -> DT [JJ] NN; = NN NNS}");
+    if (status == ESP_OK && !s->files)
+        status = espi_source_wrong(s, at, "grammar rules must stand in braces here, not in a file");
     if (status == ESP_OK) status = espi_rules_read(file.text, &leaf->rules, s->err);
     espi_free(file.text);
     return status;
@@ -119,14 +123,17 @@ static esp_status take_parameter(espi_source *s, espi_leaf *leaf, const espi_nam
     esp_status status = ESP_OK;
     if (*s->at == '.') {
         if (!all[i].per_symbol)
-            return espi_source_wrong(s, espi_source_place(s), "%s of %s cannot be given per symbol", key->text, leaf->class->name);
+            return espi_source_wrong(s, espi_source_place(s), "%s of %s cannot be given per symbol", key->text,
+                                     leaf->class->name);
         s->at++;
         status = espi_source_name(s, &label);
         if (status == ESP_OK && label.size == 0)
-            status = espi_source_wrong(s, espi_source_place(s), "a symbol must follow '%s.'; quote odd ones: %s.\"PRP$\"", key->text, key->text);
+            status = espi_source_wrong(s, espi_source_place(s),
+                                       "a symbol must follow '%s.'; quote odd ones: %s.\"PRP$\"", key->text, key->text);
     }
     espi_source_blanks(s);
-    if (status == ESP_OK && *s->at != '=') status = espi_source_wrong(s, espi_source_place(s), "'=' must follow the parameter %s", key->text);
+    if (status == ESP_OK && *s->at != '=')
+        status = espi_source_wrong(s, espi_source_place(s), "'=' must follow the parameter %s", key->text);
     if (status == ESP_OK) {
         s->at++;
         espi_source_blanks(s);
@@ -141,8 +148,7 @@ static esp_status take_parameter(espi_source *s, espi_leaf *leaf, const espi_nam
     if (status == ESP_OK && label.text != NULL) {
         if (!espi_reserve(&leaf->symbol, &leaf->symbol_capacity, leaf->symbols + 1, sizeof *leaf->symbol))
             status = espi_no_memory(s->err);
-        else
-            leaf->symbol[leaf->symbols++] = (espi_symbol_value){.parameter = i, .label = label.text, .value = number};
+        else leaf->symbol[leaf->symbols++] = (espi_symbol_value){.parameter = i, .label = label.text, .value = number};
         if (status == ESP_OK) return ESP_OK;
     } else if (status == ESP_OK) {
         leaf->value[i] = number;
@@ -195,7 +201,9 @@ static esp_status take_arguments(espi_source *s, espi_leaf *leaf)
         espi_source_blanks(s);
         if (*s->at == ')') break;
         if (*s->at == '\0') return espi_source_wrong(s, open, "this bracket is never closed");
-        if (*s->at != ',') return espi_source_wrong(s, espi_source_place(s), "',' or ')' is expected, not %s", espi_source_shown(s, text));
+        if (*s->at != ',')
+            return espi_source_wrong(s, espi_source_place(s), "',' or ')' is expected, not %s",
+                                     espi_source_shown(s, text));
         s->at++;
     }
     s->at++;

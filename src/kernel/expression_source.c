@@ -14,8 +14,7 @@ esp_status espi_source_wrong(const espi_source *s, size_t at, const char *format
     va_start(args, format);
     vsnprintf(clause, sizeof clause, format, args);
     va_end(args);
-    const esp_status status =
-        espi_fail(s->err, ESP_ERR_PARAM, "kernel expression, column %zu: %s", at + 1, clause);
+    const esp_status status = espi_fail(s->err, ESP_ERR_PARAM, "kernel expression, column %zu: %s", at + 1, clause);
     if (s->err != NULL) s->err->column = at + 1;
     return status;
 }
@@ -80,11 +79,12 @@ size_t espi_kernel_plain_size(const char *expression)
 esp_status espi_source_number(espi_source *s, double *number)
 {
     const char *start = s->at;
-    while (espi_is_name(*s->at) || *s->at == '.' || ((*s->at == '+' || *s->at == '-') && s->at > start &&
-                                                (s->at[-1] == 'e' || s->at[-1] == 'E')))
+    while (espi_is_name(*s->at) || *s->at == '.' ||
+           ((*s->at == '+' || *s->at == '-') && s->at > start && (s->at[-1] == 'e' || s->at[-1] == 'E')))
         s->at++;
     const size_t size = (size_t)(s->at - start);
     char quoted[96];
     if (espi_number_parse(start, size, number)) return ESP_OK;
-    return espi_source_wrong(s, (size_t)(start - s->text), "%s is not a finite number", espi_quote(start, size, quoted));
+    return espi_source_wrong(s, (size_t)(start - s->text), "%s is not a finite number",
+                             espi_quote(start, size, quoted));
 }

@@ -3,10 +3,10 @@
  * down to the predicate's pre-terminal with its word, the way down to the candidate, and all below the candidate. For
  * (S (N Mary) (VP (V brought) (NP (D a) (N cat)))) and N it is (S (N Mary) (VP (V brought))).
  *
- * It splits into the link between the two, (S (N *) (VP (V brought))), and the candidate, (N Mary), which hybrid kernels
- * compare apart from each other (W. Che et al., A hybrid convolution tree kernel for semantic role labeling, COLING/ACL
- * 2006). A word in the candidate's place keeps its label that of an inner node, as it is in the whole piece: its
- * production is the same, and grammars that speak of it apply.
+ * It splits into the link between the two, (S (N *) (VP (V brought))), and the candidate, (N Mary), which hybrid
+ * kernels compare apart from each other (W. Che et al., A hybrid convolution tree kernel for semantic role labeling,
+ * COLING/ACL 2006). A word in the candidate's place keeps its label that of an inner node, as it is in the whole piece:
+ * its production is the same, and grammars that speak of it apply.
  *
  * The way to the predicate is the same text for all candidates, and what is below a candidate is a slice of the
  * sentence's text; so a piece is put together from few copies. */

@@ -1,5 +1,5 @@
-/* Examples as lines: {"y": 1, "tree": "...", "x": {"name": 1, ...}} or 1 |BT| ... |ET| 3:1 7:1 |EV|. Split examples have
- * two more trees, "path" and "cs", behind the first.
+/* Examples as lines: {"y": 1, "tree": "...", "x": {"name": 1, ...}} or 1 |BT| ... |ET| 3:1 7:1 |EV|. Split examples
+ * have two more trees, "path" and "cs", behind the first.
  *
  * SVM-light-TK knows features by number; they are numbered in the order in which they first appear. */
 #include "base/alloc.h"

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (char *file = text; (file = strstr(file, "grammar")) != NULL;) { /* rules in braces only: no file is opened */
         file += strlen("grammar");
         const size_t to = strspn(file, " \t\r\n=");
-        if (to > 0 && file[to] != '{') file[to] = '{';
+        if (to > 0 && file[to] != '\0') file[to] = '{';
     }
     esp_kernel *kernel = NULL, *again = NULL;
     esp_error err = {0};

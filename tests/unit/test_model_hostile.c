@@ -179,7 +179,7 @@ static char *long_expression(size_t size, bool grammar)
     return text;
 }
 
-/* Long grammars travel with a model; long sums of kernels do not, and neither do braces that only look like a grammar's. */
+/* Long grammars travel with a model; long sums of kernels do not, nor does what only looks like a grammar. */
 static void long_kernels(void **state)
 {
     (void)state;
