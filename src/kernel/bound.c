@@ -230,8 +230,9 @@ static esp_status run_program(espi_workspace *w, size_t op, const span *s, doubl
     const esp_kernel *kernel = w->bound->kernel;
     const size_t n = s->to - s->from;
     size_t top = 0; /* operands that wait */
-    if (w->bound->depth > 1 && n > 0 && w->bound->depth - 1 > SIZE_MAX / n) return espi_no_memory(err);
-    if (!espi_reserve(&w->buffer, &w->capacity, (w->bound->depth - 1) * n, sizeof *w->buffer))
+    if (w->bound->depth > 1 && n > 0 && w->bound->depth - 1 >= SIZE_MAX / n) return espi_no_memory(err);
+    /* One more, so that there is a buffer to point into where nothing is to be computed. */
+    if (!espi_reserve(&w->buffer, &w->capacity, (w->bound->depth - 1) * n + 1, sizeof *w->buffer))
         return espi_no_memory(err);
     for (size_t k = first_op(kernel, op); k <= op; k++) {
         const espi_op *o = &kernel->op[k];
