@@ -1,5 +1,5 @@
-/* The patterns that the kernel of a model selects, read from its file without trust (model_read.c). The arrays are those
- * of pattern.h; what follows from others is made anew, and espi_selection_check looks at all of them. */
+/* The patterns that the kernel of a model selects, read from its file without trust (model_read.c). The arrays are
+ * those of pattern.h; what follows from others is made anew, and espi_selection_check looks at all of them. */
 #include "base/alloc.h"
 #include "kernel/bound.h"
 #include "learn/model_section.h"

@@ -1,9 +1,9 @@
 /* Learning with kernels that select patterns (fseq, fsst; SPEC 5).
  *
- * What such a kernel sums over is mined from the training examples of a problem and tells its two classes apart. So each
- * problem of a learner (learner.h: the only one, one per class, one per pair) has a kernel of its own, a *variant*: the
- * expression with what was selected from the training examples of that problem, and with Gram rows of its own. One
- * variant after the other has its rows; threads share the work inside. */
+ * What such a kernel sums over is mined from the training examples of a problem and tells its two classes apart. So
+ * each problem of a learner (learner.h: the only one, one per class, one per pair) has a kernel of its own, a
+ * *variant*: the expression with what was selected from the training examples of that problem, and with Gram rows of
+ * its own. One variant after the other has its rows; threads share the work inside. */
 #ifndef ESPI_SELECTED_H
 #define ESPI_SELECTED_H
 

@@ -24,7 +24,7 @@ static void sign(uint8_t *bytes, size_t size)
            "\x89"
            "ESP\r\n\x1A\n",
            8);
-    bytes[8] = bytes[8] == 2 ? 2 : 1;
+    bytes[8] = bytes[8] == 2 || bytes[8] == 3 ? bytes[8] : 1;
     memset(bytes + 9, 0, 3);
     memset(bytes + BEHIND, 0, HEADER - BEHIND);
     store(bytes + SIZE, size);

@@ -1,5 +1,5 @@
-/* Learning with kernels that select patterns: every output against a plain support vector machine over features that are
- * enumerated here, selection inside folds against training by hand, and what may not change a result. */
+/* Learning with kernels that select patterns: every output against a plain support vector machine over features that
+ * are enumerated here, selection inside folds against training by hand, and what may not change a result. */
 #include "learning.h"
 #include "kernel/pattern.h"
 #include "learn/model_file.h"
@@ -28,7 +28,7 @@ enum { TASKS = sizeof tasks / sizeof *tasks };
 
 typedef struct feature {
     char text[64];
-    double value; /* in one example; or */
+    double value;  /* in one example; or */
     unsigned x, y; /* among examples */
 } feature;
 
@@ -202,7 +202,8 @@ static void test_against_plain_vectors(void **state)
             esp_model *m = trained("svm", trees ? TREES : SEQUENCES, data, tasks[t].settings, NULL);
             /* Weights of classes are those of all examples: they are left out where a part is trained by hand. */
             const bool weights = strstr(tasks[t].settings, "balanced") != NULL;
-            esp_model *unweighted = weights ? trained("svm", trees ? TREES : SEQUENCES, data, "C=2 tolerance=1e-6", NULL) : m;
+            esp_model *unweighted =
+                weights ? trained("svm", trees ? TREES : SEQUENCES, data, "C=2 tolerance=1e-6", NULL) : m;
             esp_predictions_free(predicted(unweighted, others, 1));
             assert_int_equal(m->outputs, tasks[t].outputs);
             for (size_t k = 0; k < m->outputs; k++)
@@ -298,7 +299,8 @@ static void test_files_and_threads(void **state)
         assert_memory_equal(bytes, again_bytes, size);
         esp_predictions *p = predicted(m, others, 1), *q = predicted(again, others, 3);
         same_predictions(p, q, 0.0);
-        for (size_t i = 0; i < OTHERS; i++) assert_string_equal(esp_predictions_label(p, i), esp_predictions_label(q, i));
+        for (size_t i = 0; i < OTHERS; i++)
+            assert_string_equal(esp_predictions_label(p, i), esp_predictions_label(q, i));
         assert_true((esp_predictions_probability(p, 0, 0) >= 0.0) == (t < 2));
         esp_predictions_free(p);
         esp_predictions_free(q);
@@ -392,15 +394,15 @@ static void test_own_labels_are_not_used(void **state)
         assert_ok(espi_settings_parse(&settings, "svm", o.setting, o.count, &err), "settings", &err);
         assert_ok(espi_targets_make(&targets, data, ESPI_SVM, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
-        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, before, &err), "scores",
-                  &err);
+        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, before, &err),
+                  "scores", &err);
         for (size_t i = 0, last = N; i < N; i++) { /* the labels of the fold move on by one */
             if (fold[i] != 2) continue;
             if (last < N) targets.class_of[last] = targets.class_of[i];
             last = i;
         }
-        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, after, &err), "scores",
-                  &err);
+        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, after, &err),
+                  "scores", &err);
         size_t changed = 0;
         for (size_t i = 0; i < N; i++) {
             const bool same = memcmp(before + i * outputs, after + i * outputs, outputs * sizeof *before) == 0;
@@ -432,7 +434,8 @@ static void test_probabilities(void **state)
         assert_ok(espi_settings_parse(&settings, "svm", &two, 1, &err), "settings", &err);
         assert_ok(espi_targets_make(&targets, data, ESPI_SVM, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, 5, settings.seed, fold, &err), "folds", &err);
-        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, 5, NULL, scores, &err), "scores", &err);
+        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, 5, NULL, scores, &err), "scores",
+                  &err);
         assert_ok(espi_platt_fit(scores, &targets, &settings, platt, &err), "platt", &err);
         assert_non_null(m->platt);
         assert_memory_equal(m->platt, platt, 2 * m->outputs * sizeof *platt);

@@ -232,7 +232,8 @@ static void test_memory_runs_out(void **state)
         esp_kernel *kernel = kernel_of("norm(fseq(words, n=2, tau=0.5)) + fsst(tree, n=1, tau=2)");
         options_of(&o, works[i].settings);
         data_of_work = data;
-        assert_ok(esp_train("svm", kernel, data, o.setting, o.count, &works[i].run, &model_of_work, &err), "train", &err);
+        assert_ok(esp_train("svm", kernel, data, o.setting, o.count, &works[i].run, &model_of_work, &err), "train",
+                  &err);
         for (size_t c = 0; c < works[i].calls; c++) {
             bool reached = true;
             for (long n = 0; reached; n++) {
@@ -254,8 +255,8 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grids),         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_wrong_models),  cmocka_unit_test(test_interruptions),
+        cmocka_unit_test(test_grids),           cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_wrong_models),    cmocka_unit_test(test_interruptions),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests_name("searching with selected patterns", tests, NULL, no_blocks_left);
