@@ -116,3 +116,34 @@ bool espi_dag_settle(espi_dag *dag)
     }
     return true;
 }
+
+void espi_dag_fold_free(double **f, size_t groups)
+{
+    for (size_t g = 0; f != NULL && g < groups; g++) espi_free(f[g]);
+    espi_free(f);
+}
+
+static double *fold_group(const espi_group *group, const double *coefficient, size_t outputs)
+{
+    const size_t size = group->inner == 0 ? group->vertices : group->capacity;
+    double *all = espi_alloc_zero(size, outputs * sizeof *all);
+    for (size_t i = 0; all != NULL && i < group->occurrences; i++) {
+        const espi_occurrence at = group->at[i];
+        const double times = group->inner == 0 ? at.item : 1.0;
+        double *f = all + (group->inner == 0 ? 0 : at.item);
+        for (size_t k = 0; k < outputs; k++) f[k * size] += times * coefficient[at.tree * outputs + k];
+    }
+    return all;
+}
+
+double **espi_dag_fold(const espi_dag *dag, const double *coefficient, size_t outputs)
+{
+    double **f = espi_alloc_zero(dag->groups, sizeof *f);
+    for (size_t g = 0; f != NULL && g < dag->groups; g++) {
+        f[g] = fold_group(&dag->group[g], coefficient, outputs);
+        if (f[g] != NULL) continue;
+        espi_dag_fold_free(f, g);
+        return NULL;
+    }
+    return f;
+}

@@ -52,6 +52,11 @@ bool espi_dag_settle(espi_dag *dag);
 void espi_dag_free(espi_dag *dag);
 size_t espi_dag_bytes(const espi_dag *dag);
 
+/* The coefficients of all trees as weights of the vertices: f[group][k * capacity of the group + rank], in a group of
+ * pre-terminals f[group][k]. NULL if memory is out. */
+double **espi_dag_fold(const espi_dag *dag, const double *coefficient, size_t outputs);
+void espi_dag_fold_free(double **f, size_t groups);
+
 /* What matching trees against a DAG needs; one per thread. The DAG may grow between two calls. */
 typedef struct espi_matcher espi_matcher;
 /* All pointers must outlive the matcher. `run` (may be NULL) is asked now and then whether to go on. NULL if memory is

@@ -264,28 +264,9 @@ static void folded_free(void *pointer)
 {
     folded *s = pointer;
     if (s == NULL) return;
-    for (size_t g = 0; s->f != NULL && g < s->groups; g++) espi_free(s->f[g]);
-    espi_free(s->f);
+    espi_dag_fold_free(s->f, s->groups);
     espi_free(s->word);
     espi_free(s);
-}
-
-static bool fold_groups(const espi_dag *dag, const double *coefficient, folded *s)
-{
-    for (size_t g = 0; g < dag->groups; g++) {
-        const espi_group *group = &dag->group[g];
-        const size_t size = group->inner == 0 ? group->vertices : group->capacity;
-        s->f[g] = espi_alloc_zero(size, s->outputs * sizeof **s->f);
-        if (s->f[g] == NULL) return false;
-        for (size_t i = 0; i < group->occurrences; i++) {
-            const espi_occurrence at = group->at[i];
-            const double times = group->inner == 0 ? at.item : 1.0;
-            double *f = s->f[g] + (group->inner == 0 ? 0 : at.item);
-            for (size_t k = 0; k < s->outputs; k++)
-                f[k * size] += times * coefficient[at.tree * s->outputs + k];
-        }
-    }
-    return true;
 }
 
 static esp_status fold(const espi_part *part, const double *coefficient, size_t outputs, void **out, esp_error *err)
@@ -297,9 +278,9 @@ static esp_status fold(const espi_part *part, const double *coefficient, size_t 
     if (s == NULL) return espi_no_memory(err);
     s->groups = t->base->dag.groups;
     s->outputs = outputs;
-    s->f = espi_alloc_zero(s->groups, sizeof *s->f);
+    s->f = espi_dag_fold(&t->base->dag, coefficient, outputs);
     s->word = espi_alloc_zero(t->base->words.count, outputs * sizeof *s->word);
-    if (s->f == NULL || s->word == NULL || !fold_groups(&t->base->dag, coefficient, s)) {
+    if (s->f == NULL || s->word == NULL) {
         folded_free(s);
         return espi_no_memory(err);
     }
