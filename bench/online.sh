@@ -50,7 +50,7 @@ learn() { # examples, kernel: a row about one epoch on a stream
         echo 'dag: the annotated DAG and inverted lists; forest: FTK with every tree kept; plain: QTK and dot products pair by pair.' \
             'The memory is that of trees, lists and weights. A ratio is the time of a form through that of dag.'
         echo
-        table "examples${tab}updates${tab}nodes kept${tab}vertices${tab}dag s${tab}dag MB${tab}${tab}forest s${tab}forest MB${tab}ratio${tab}plain s${tab}plain MB${tab}ratio"
+        table "examples${tab}updates${tab}nodes kept${tab}vertices${tab}dag s${tab}dag MB${tab}ratio${tab}forest s${tab}forest MB${tab}ratio${tab}plain s${tab}plain MB${tab}ratio"
         for count in 5000 20000 50000; do
             "$espalier" srl -q --limit "$count" "$data"/srl/propbank/*.srl.gz -o "$work/part.jsonl"
             [ "$count" -gt 20000 ] && rounds=1 || rounds=3

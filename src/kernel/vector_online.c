@@ -282,8 +282,15 @@ HOT static double dot_at(const double *restrict c, const uint32_t *restrict at, 
 /* The same of absolute values. */
 HOT static double size_at(const double *restrict c, const uint32_t *restrict at, const double *restrict k, size_t n)
 {
-    double total = 0.0;
-    for (size_t i = 0; i < n; i++) total += fabs(c[i] * k[at == NULL ? i : at[i]]);
+    enum { LANES = 8 };
+    double lane[LANES] = {0.0}, total = 0.0;
+    size_t i = 0;
+    for (; at == NULL && i + LANES <= n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) lane[l] += fabs(c[i + l] * k[i + l]);
+    for (; at != NULL && i + LANES <= n; i += LANES)
+        for (size_t l = 0; l < LANES; l++) lane[l] += fabs(c[i + l] * k[at[i + l]]);
+    for (; i < n; i++) total += fabs(c[i] * k[at == NULL ? i : at[i]]);
+    for (size_t l = 0; l < LANES; l++) total += lane[l];
     return total;
 }
 
