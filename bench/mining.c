@@ -17,12 +17,10 @@ typedef struct task {
     esp_run run;
 } task;
 
-static task load(const char *path, const char *target, const char *positive, const char *kernel)
+static task prepare(const char *path, const char *target, const char *positive, const char *kernel)
 {
-    task t = {.kernel = parse(kernel), .options = {.positive = positive}, .run = {.threads = 1}};
-    esp_error err;
-    check(esp_dataset_read(path, &(esp_read_options){.target = target}, NULL, &t.data, &err), &err);
-    return t;
+    return (task){
+        .data = load(path, target), .kernel = parse(kernel), .options = {.positive = positive}, .run = one_thread};
 }
 
 static esp_patterns *mine(const task *t)
@@ -56,7 +54,7 @@ static double peak_memory(const task *t)
  * MB, and both ratios */
 static void compare(char **argument)
 {
-    task t = load(argument[0], argument[1], argument[2], argument[3]);
+    task t = prepare(argument[0], argument[1], argument[2], argument[3]);
     const int repeats = repeats_of(argument[4]);
     double time[2][MOST], ratio[MOST], memory[2];
     uint64_t visited[2] = {0};
@@ -133,7 +131,7 @@ static double count_features(const task *t, const espi_selection *s, const esp_d
  * trees to scores, examples and million features per second */
 static void predict(char **argument)
 {
-    task t = load(argument[0], argument[2], argument[3], argument[4]);
+    task t = prepare(argument[0], argument[2], argument[3], argument[4]);
     const int repeats = repeats_of(argument[5]);
     esp_dataset *test;
     espi_selection **selection = need(calloc(t.kernel->leaves, sizeof *selection));

@@ -8,16 +8,7 @@
 
 enum { WAYS = 3 };
 
-static const esp_run one_thread = {.threads = 1};
 static const char *const ways[WAYS] = {"block", "match", "pair"};
-
-static esp_dataset *load(const char *path)
-{
-    esp_dataset *data;
-    esp_error err;
-    check(esp_dataset_read(path, NULL, &one_thread, &data, &err), &err);
-    return data;
-}
 
 static esp_kernel *seq(const char *column, const char *n, const char *way)
 {
@@ -54,7 +45,7 @@ static void print_ratio(const double *above, const double *below, int count)
  * the last, pair / block with the least and the most, the largest difference between these two matrices. */
 static void gram(char **argument)
 {
-    esp_dataset *data = load(argument[0]);
+    esp_dataset *data = load(argument[0], NULL);
     const int repeats = repeats_of(argument[3]);
     const size_t n = esp_dataset_count(data);
     const double pairs = (double)n * (double)(n + 1) / 2.0;
@@ -96,7 +87,7 @@ static void time_scores(const esp_kernel *kernel, const esp_dataset *train, cons
  * largest difference. */
 static void score(char **argument)
 {
-    esp_dataset *train = load(argument[0]), *test = load(argument[1]);
+    esp_dataset *train = load(argument[0], NULL), *test = load(argument[1], NULL);
     const int repeats = repeats_of(argument[4]);
     const size_t n = esp_dataset_count(train), m = esp_dataset_count(test);
     double *coefficient = need(malloc(n * sizeof *coefficient));
