@@ -185,8 +185,6 @@ esp_run cli_learn_run(const cli_settings *settings);
 int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path);
 /* "svm: 6 classes; 3021 of 5452 examples are support vectors; written to ...", and what is odd about it. */
 int cli_tell_model(const cli_settings *settings, const esp_model *model, const char *path);
-/* The value of a key in "key<TAB>value" lines; empty if there is none. */
-const char *cli_find_value(const char *lines, const char *key, char value[64]);
 
 /* ---- learning example by example (online.c) */
 

@@ -170,7 +170,8 @@ esp_run cli_learn_run(const cli_settings *settings)
     return run;
 }
 
-const char *cli_find_value(const char *lines, const char *key, char value[64])
+/* The value of a key in "key<TAB>value" lines; empty if there is none. */
+static const char *find_value(const char *lines, const char *key, char value[64])
 {
     const size_t size = strlen(key);
     value[0] = '\0';
@@ -187,7 +188,7 @@ const char *cli_find_value(const char *lines, const char *key, char value[64])
 static void tell_end(const cli_settings *s, const char *lines)
 {
     char end[64];
-    cli_find_value(lines, "end", end);
+    find_value(lines, "end", end);
     if (strcmp(end, "interrupted") == 0) {
         cli_note(s, "interrupted: the model is what was learned so far");
     } else if (strcmp(end, "converged") != 0) {
@@ -203,9 +204,9 @@ int cli_tell_model(const cli_settings *s, const esp_model *model, const char *pa
     char *lines = NULL, support[64], updates[64], examples[64], classes[48] = "";
     const esp_status status = esp_model_summary(model, &lines, &error);
     if (status != ESP_OK) return cli_error(status, &error);
-    cli_find_value(lines, "support examples", support);
-    cli_find_value(lines, "updates", updates);
-    cli_find_value(lines, "trained-on", examples);
+    find_value(lines, "support examples", support);
+    find_value(lines, "updates", updates);
+    find_value(lines, "trained-on", examples);
     const bool online = updates[0] != '\0';
     if (esp_model_classes(model) > 0) snprintf(classes, sizeof classes, "%zu classes; ", esp_model_classes(model));
     cli_note(s, "%s: %s%s %s %s examples%s; written to %s", esp_model_learner(model), classes,

@@ -160,25 +160,6 @@ static bool exists(const char *path)
     return path != NULL && (stat(path, &st) == 0 || errno != ENOENT);
 }
 
-/* A model whose run came to its end is no checkpoint: it would be copied, and then removed. */
-static int check_unfinished(const char *path, const esp_model *model)
-{
-    char *lines = NULL, epochs[64], into[64];
-    esp_error error;
-    const esp_status status = esp_model_summary(model, &lines, &error);
-    if (status != ESP_OK) return cli_error(status, &error);
-    cli_find_value(lines, "epochs", epochs);
-    cli_find_value(lines, "into the next epoch", into);
-    const char *all = strstr(lines, " epochs=");
-    const bool finished = into[0] == '\0' && all != NULL && strtod(epochs, NULL) >= strtod(strchr(all, '=') + 1, NULL);
-    esp_text_free(lines);
-    if (!finished) return CLI_OK;
-    return cli_usage(
-        "%s is a finished model, not a checkpoint; --resume goes on from it, and --checkpoint needs a file "
-        "of its own",
-        path);
-}
-
 static int go_on(online_job *job, const esp_model *checkpoint, const esp_model *resumed, const esp_run *run)
 {
     const cli_lesson *l = &job->lesson;
@@ -189,8 +170,10 @@ static int go_on(online_job *job, const esp_model *checkpoint, const esp_model *
     cli_run_end();
     if (status == ESP_ERR_PARAM) return cli_usage("%s: %s", path, error.message);
     if (status != ESP_OK) return cli_error(status, &error);
-    const int code = check_unfinished(path, checkpoint);
-    if (code != CLI_OK) return code;
+    if (esp_model_is_finished(checkpoint)) /* it would be copied, and then removed */
+        return cli_usage("%s is a finished model, not a checkpoint; --resume goes on from it, and --checkpoint needs a "
+                         "file of its own",
+                         path);
     esp_online_stats stats;
     esp_online_measure(job->online, &stats);
     job->saved = stats.examples;

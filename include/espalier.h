@@ -451,6 +451,8 @@ ESP_API uint64_t esp_online_examples(const esp_online *online);
 typedef esp_status (*esp_online_watcher)(void *user, const esp_online *online, esp_error *err);
 ESP_API void esp_online_watch(esp_online *online, uint64_t every, esp_online_watcher watch, void *user);
 
+/* False for the model of a run that stopped before its end: a checkpoint. */
+ESP_API bool esp_model_is_finished(const esp_model *model);
 /* The model as it stands; also the checkpoint. ESP_ERR_PARAM before the first example, ESP_ERR_PARSE before the second
  * class. */
 ESP_API esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error *err);

@@ -2,6 +2,7 @@
 #ifndef ESPI_NUMBER_H
 #define ESPI_NUMBER_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,5 +14,12 @@ bool espi_number_like(const char *text, size_t size);
 size_t espi_number_print(double value, char text[32]);
 /* Writes the shortest decimal that reads back as the same number. Returns the length. */
 size_t espi_number_print_short(double value, char text[32]);
+
+static inline bool espi_all_finite(const double *value, size_t count)
+{
+    bool finite = true;
+    for (size_t i = 0; i < count; i++) finite = finite && isfinite(value[i]);
+    return finite;
+}
 
 #endif

@@ -4,6 +4,7 @@
  * one structure (the annotated DAG, a weight vector), coefficients and norms of the x_i taken into it; any other
  * term multiplies its row with the coefficients. */
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/bound.h"
@@ -112,13 +113,6 @@ static esp_status score_by_row(const job *j, const espi_term *t, size_t i, worke
     return status;
 }
 
-static bool all_finite(const double *value, size_t count)
-{
-    bool finite = true;
-    for (size_t i = 0; i < count; i++) finite = finite && isfinite(value[i]);
-    return finite;
-}
-
 static esp_status score_term(const job *j, size_t number, size_t i, worker *w, esp_error *err)
 {
     const espi_term *t = &j->folded->term[number];
@@ -128,7 +122,7 @@ static esp_status score_term(const job *j, size_t number, size_t i, worker *w, e
     const esp_status status = part->class->score(part, folded, w->workspace->part[t->number], i, w->score, err);
     if (status != ESP_OK) return status;
     for (size_t k = 0; t->norm && k < j->folded->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
-    return all_finite(w->score, j->folded->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
+    return espi_all_finite(w->score, j->folded->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
 }
 
 static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
@@ -149,7 +143,7 @@ static esp_status score_example(void *context, size_t i, int number, esp_error *
         status = score_term(j, t, i, w, err);
         for (size_t k = 0; status == ESP_OK && k < j->folded->outputs; k++) out[k] += w->score[k];
     }
-    if (status == ESP_OK && !all_finite(out, j->folded->outputs))
+    if (status == ESP_OK && !espi_all_finite(out, j->folded->outputs))
         return espi_fail(err, ESP_ERR_RANGE, "the score of example %zu is too large for a number", i + 1);
     return status;
 }

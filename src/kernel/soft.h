@@ -29,13 +29,12 @@ typedef struct espi_soft_child {
 
 typedef struct espi_soft_sketch { /* a vertex as the kernel sees it */
     uint32_t group;               /* only vertices of one group meet */
-    uint32_t tag;                 /* the kernel's own, part of the shape: a number of a grammar rule, a label, ... */
     espi_soft_child *child;       /* room for as many as the vertex has children, at least one */
     size_t children;              /* as many as are set, in their order; 0: the vertex has no excess with any other */
 } espi_soft_sketch;
 
 typedef struct espi_soft_shape { /* what vertices that look alike share */
-    uint32_t group, tag;
+    uint32_t group;
     const uint32_t *code; /* of the children */
     size_t children;
 } espi_soft_shape;

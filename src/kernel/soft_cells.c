@@ -145,7 +145,7 @@ static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const esp
     }
     const espi_soft_meeting meeting = {
         .p = p,
-        .q = {.group = p.group, .tag = s->tag, .code = m->dag->trees->code + s->code, .children = s->children},
+        .q = {.group = p.group, .code = m->dag->trees->code + s->code, .children = s->children},
         .from = from,
         .to = to,
         .k = m->k,

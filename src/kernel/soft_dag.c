@@ -60,7 +60,6 @@ static size_t lay_out(espi_soft_dag *d)
         struct espi_soft_group *shape = &d->shape[s];
         const size_t count = shape->at;
         shape->children = t->shape[s].children;
-        shape->tag = t->shape[s].tag;
         shape->code = t->shape[s].code;
         shape->place = d->size[t->shape[s].group];
         d->size[t->shape[s].group] += shape->vertices;

@@ -38,7 +38,6 @@ typedef struct espi_soft_atom {
 typedef struct espi_soft_trees {
     struct espi_soft_look { /* a shape */
         uint32_t group;     /* a number of the map */
-        uint32_t tag;
         uint32_t children;
         size_t code; /* of its children: code[..] and key[..] of the arrays below */
     } * shape;
@@ -46,7 +45,7 @@ typedef struct espi_soft_trees {
     uint32_t *code, *key;
     size_t codes, code_capacity, key_capacity;
     espi_soft_map group, atom;
-    espi_soft_map start, step; /* shapes as a trie: group and tag, then code by code */
+    espi_soft_map start, step; /* shapes as a trie: the group, then code by code */
     uint32_t *ends;            /* shapes that end at a state of the trie */
     size_t end_count, end_capacity;
 
@@ -83,7 +82,6 @@ static inline espi_soft_shape espi_soft_shape_of(const espi_soft_trees *trees, u
 {
     const struct espi_soft_look *s = &trees->shape[shape];
     return (espi_soft_shape){.group = (uint32_t)trees->group.key[s->group],
-                             .tag = s->tag,
                              .code = trees->code + s->code,
                              .children = s->children};
 }
@@ -121,7 +119,7 @@ typedef struct espi_soft_dag {
     struct espi_soft_group {
         uint32_t vertices;      /* in order of the trees that brought them */
         uint32_t place;         /* of the first of them in the group */
-        uint32_t children, tag; /* as in the trees, to have all in one place */
+        uint32_t children;      /* as in the trees, to have all in one place */
         size_t code;
         size_t vertex; /* of the first of them among all vertices */
         size_t child;  /* places of the children: child[.. + l * vertices + rank] */

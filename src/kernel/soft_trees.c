@@ -97,7 +97,7 @@ typedef struct making {
 /* Where a sketch ends in the trie of shapes. States of both maps are numbered together: even ones are starts. */
 static bool find_state(espi_soft_trees *t, const espi_soft_sketch *s, size_t *state)
 {
-    uint32_t number = espi_soft_map_add(&t->start, (uint64_t)s->group << 32 | s->tag);
+    uint32_t number = espi_soft_map_add(&t->start, s->group);
     if (number == ESPI_NO_NODE || t->step.count >= INT32_MAX || t->start.count >= INT32_MAX) return false;
     *state = (size_t)number * 2;
     for (size_t k = 0; k < s->children; k++) {
@@ -124,7 +124,7 @@ static uint32_t shape_of(const making *m, const espi_soft_sketch *s)
         !espi_reserve(&t->key, &t->key_capacity, t->codes + s->children, sizeof *t->key))
         return ESPI_NO_NODE;
     t->shape[t->shapes] =
-        (struct espi_soft_look){.group = group, .tag = s->tag, .children = (uint32_t)s->children, .code = t->codes};
+        (struct espi_soft_look){.group = group, .children = (uint32_t)s->children, .code = t->codes};
     for (size_t k = 0; k < s->children; k++) {
         t->code[t->codes + k] = s->child[k].code;
         t->key[t->codes + k] = m->rules->key(m->rules, s->child[k].code);

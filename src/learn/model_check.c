@@ -1,6 +1,7 @@
 /* Whether a model is one. The writer asks before it writes and the reader after it has read, so that no model can be
  * written that cannot be read, and nothing of a file is believed that the rest of the library relies on. */
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "kernel/bound.h"
 #include "learn/model_file.h"
@@ -10,13 +11,6 @@
 #include <string.h>
 
 #define WRONG(...) espi_fail(err, ESP_ERR_PARAM, __VA_ARGS__)
-
-static bool all_finite(const double *value, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(value[i])) return false;
-    return true;
-}
 
 static esp_status check_classes(const esp_model *m, esp_error *err)
 {
@@ -46,10 +40,10 @@ static esp_status check_numbers(const esp_model *m, esp_error *err)
     if (m->outputs != outputs)
         return WRONG("%zu classes need %llu outputs, but there are %zu", m->classes, (unsigned long long)outputs,
                      m->outputs);
-    if (!all_finite(m->coefficient, m->support->rows * m->outputs)) return WRONG("a coefficient is not finite");
-    if (!all_finite(m->bias, m->outputs)) return WRONG("a bias is not finite");
+    if (!espi_all_finite(m->coefficient, m->support->rows * m->outputs)) return WRONG("a coefficient is not finite");
+    if (!espi_all_finite(m->bias, m->outputs)) return WRONG("a bias is not finite");
     if (m->platt != NULL && m->classes == 0) return WRONG("a regression has no probabilities");
-    if (m->platt != NULL && !all_finite(m->platt, 2 * m->outputs))
+    if (m->platt != NULL && !espi_all_finite(m->platt, 2 * m->outputs))
         return WRONG("a coefficient of the probabilities is not finite");
     return ESP_OK;
 }
@@ -60,7 +54,7 @@ static esp_status check_history(const esp_model *m, esp_error *err)
     const espi_history *h = m->history;
     if (h == NULL) return m->vote ? WRONG("there is a vote without a history") : ESP_OK;
     if (m->classes == 0 || m->one_vs_one) return WRONG("only one-vs-rest classes are learned example by example");
-    if (!all_finite(h->change, m->support->rows * m->outputs)) return WRONG("a change is not finite");
+    if (!espi_all_finite(h->change, m->support->rows * m->outputs)) return WRONG("a change is not finite");
     for (size_t i = 0; i < m->support->rows; i++)
         if (h->step[i] <= (i > 0 ? h->step[i - 1] : 0) || h->step[i] > h->steps)
             return WRONG("the step of support example %zu is not between those around it", i + 1);
@@ -136,7 +130,7 @@ static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
 static esp_status check_vectors(const espi_column *c, esp_error *err)
 {
     const espi_vectors *v = &c->vectors;
-    if (!all_finite(v->value, v->entries)) return WRONG("a feature's value is not finite");
+    if (!espi_all_finite(v->value, v->entries)) return WRONG("a feature's value is not finite");
     for (size_t r = 0; (v->dense || v->scalar) && r < c->rows; r++)
         if (v->row[r + 1] - v->row[r] != (v->scalar ? 1 : v->features.count))
             return WRONG("a %s has not the length of the others", v->scalar ? "number" : "dense vector");

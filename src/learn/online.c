@@ -130,6 +130,15 @@ static esp_status refuse_differences(espi_text *differences, esp_error *err)
     return status;
 }
 
+bool esp_model_is_finished(const esp_model *model)
+{
+    espi_settings settings = {0};
+    if (model->history == NULL || settings_of(model, &settings, NULL) != ESP_OK) return true;
+    const bool finished = model->history->at == 0 && model->history->epochs >= settings.epochs;
+    espi_settings_free(&settings);
+    return finished;
+}
+
 /* Whether the checkpoint's run began as told: afresh, or with this model. */
 static esp_status check_origin(const esp_model *checkpoint, const esp_model *resumed, esp_error *err)
 {
