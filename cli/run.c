@@ -85,10 +85,20 @@ double cli_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* The first signal asks to stop. One that follows at once belongs to it: `timeout` signals the process and then its
+ * group. A later one means it: the default, which ends the process. */
 static void on_interrupt(int number)
 {
-    (void)number;
-    interrupted = 1;
+    static struct timespec first;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!interrupted) {
+        first = now;
+        interrupted = 1;
+    } else if ((double)(now.tv_sec - first.tv_sec) + 1e-9 * (double)(now.tv_nsec - first.tv_nsec) > 0.5) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
 }
 
 /* Ctrl-C, `timeout` and a closed terminal: all end the work at the next safe point. A signal that was ignored at the
@@ -96,7 +106,7 @@ static void on_interrupt(int number)
 static void catch_interrupt(void (*handler)(int))
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND}, old;
+    struct sigaction action = {.sa_handler = handler}, old;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN) sigaction(signals[i], &action, NULL);
