@@ -61,6 +61,15 @@ typedef void (*espi_block_sink)(void *context, const double *rows, size_t width,
 esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_block_sink sink, void *context,
                             esp_error *err);
 
+/* The gradient of sum_ij weight[i * columns + j] K_ij for all hyperparameters at once: gradient[place] += ..., places as in
+ * hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. No matrix of derivatives
+ * is made; the sums have a fixed order. ESP_ERR_RANGE if a derivative does not fit a double. */
+esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const esp_run *run, double *gradient,
+                               esp_error *err);
+/* The same of sum_i weight[i] K(i, i) over the examples of a side. */
+esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight, const esp_run *run,
+                                        double *gradient, esp_error *err);
+
 /* A weighted sum of kernels, ready to be asked again and again: how every learner predicts. */
 typedef struct espi_folded espi_folded;
 /* All but `run` must outlive the result; coefficient[j * outputs + k] is that of example j in output k. */

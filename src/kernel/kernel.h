@@ -25,7 +25,8 @@ typedef struct espi_parameter {
     double low, high; /* allowed values */
     bool low_open;    /* `low` itself is not allowed */
     bool infinite;    /* `inf` is allowed; `high` is then infinite too */
-    bool per_symbol;  /* may also be given for one label: name.LABEL=value */
+    bool per_symbol;  /* may also be given for one label or feature: name.LABEL=value */
+    double draw_low, draw_high; /* a hyperparameter: where learners draw its first values, by their logarithms; 0: none */
     const char *const *choices; /* of ESPI_CHOICE, ended by NULL; the value is the index */
 } espi_parameter;
 
@@ -94,9 +95,14 @@ struct espi_kernel_class {
     esp_status (*score)(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
                         esp_error *err);
 
-    /* Place of the gradient: for all parameters at once, sum_ij W_ij dK_ij/dtheta (SPEC 2.4). NULL: not
-     * differentiable. */
-    esp_status (*gradient)(const espi_part *part, const double *weight, double *gradient, esp_error *err);
+    /* For all hyperparameters of the leaf at once (SPEC 2.4), gradient[p] += sum_j weight[j - from] dK(row, j)/d value[p],
+     * j = from .. to-1; p past the class's parameters stands for leaf->symbol[p - parameters]. It costs a few rows,
+     * whatever their number; values that overflow make it not finite. NULL: not differentiable. */
+    esp_status (*gradient)(const espi_part *part, void *workspace, size_t row, size_t from, size_t to,
+                           const double *weight, double *gradient, esp_error *err);
+    /* The same for self-values: gradient[p] += sum_i weight[i] dK(i, i)/d value[p] over all examples of one side. */
+    esp_status (*gradient_diagonal)(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                    double *gradient, esp_error *err);
 
     const espi_online_class *online; /* the kernel in sums that grow; NULL: it cannot be learned example by example */
 };
