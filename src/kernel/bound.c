@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/hot.h"
+#include "kernel/span.h"
 
 #include <float.h>
 #include <math.h>
@@ -131,16 +132,7 @@ static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, cons
 
 /* ------------------------------------------------------------ evaluation */
 
-/* What a program is run over: one row of the matrix, or the diagonal of one side. */
-typedef struct span {
-    bool diagonal;
-    espi_side side; /* of a diagonal */
-    size_t row, from, to;
-    espi_norm *fill; /* while binding: the norms are set as the program comes by them */
-} span;
-
-/* The first op of the sub-program that ends with `op`. */
-static size_t first_op(const esp_kernel *kernel, size_t op)
+size_t espi_first_op(const esp_kernel *kernel, size_t op)
 {
     while (kernel->op[op].kind != ESPI_LEAF_OP) op = kernel->op[op].left;
     return op;
@@ -151,7 +143,7 @@ HOT static void times_scales(double *restrict v, const double *restrict scale, d
     for (size_t j = 0; j < n; j++) v[j] = v[j] * factor * scale[j];
 }
 
-static void normalise(const espi_bound *b, size_t op, const span *s, double *v)
+static void normalise(const espi_bound *b, size_t op, const espi_span *s, double *v)
 {
     const espi_norm *norm = &b->norm[op];
     const size_t n = s->to - s->from;
@@ -164,7 +156,29 @@ static void normalise(const espi_bound *b, size_t op, const span *s, double *v)
         v[s->row - s->from] = norm->self[ESPI_ROWS][s->row].m > 0.0 ? 1.0 : 0.0;
 }
 
-static esp_status fill_leaf(const espi_workspace *w, size_t leaf, const span *s, double *v, esp_error *err)
+void espi_span_apply(const espi_bound *b, size_t op, const espi_span *s, const double *right, double *v)
+{
+    const espi_op *o = &b->kernel->op[op];
+    const size_t n = s->to - s->from;
+    switch (o->kind) {
+    case ESPI_LEAF_OP: break;
+    case ESPI_SUM:
+        for (size_t j = 0; j < n; j++) v[j] += right[j];
+        break;
+    case ESPI_PRODUCT:
+        for (size_t j = 0; j < n; j++) v[j] *= right[j];
+        break;
+    case ESPI_SCALE:
+        for (size_t j = 0; j < n; j++) v[j] *= o->number;
+        break;
+    case ESPI_POWER:
+        for (size_t j = 0; j < n; j++) v[j] = espi_power(v[j], (unsigned)o->number);
+        break;
+    case ESPI_NORM: normalise(b, op, s, v); break;
+    }
+}
+
+esp_status espi_span_leaf(const espi_workspace *w, size_t leaf, const espi_span *s, double *v, esp_error *err)
 {
     const espi_part *part = w->bound->part[leaf];
     if (s->diagonal) return part->class->diagonal(part, s->side, w->run, v, err);
@@ -178,7 +192,7 @@ static esp_status run_wide(espi_workspace *w, size_t op, espi_side side_i, size_
     const espi_bound *b = w->bound;
     espi_wide *stack = w->wide;
     size_t top = 0;
-    for (size_t k = first_op(b->kernel, op); k <= op; k++) {
+    for (size_t k = espi_first_op(b->kernel, op); k <= op; k++) {
         const espi_op *o = &b->kernel->op[k];
         switch (o->kind) {
         case ESPI_LEAF_OP: {
@@ -224,8 +238,10 @@ static esp_status fill_norm(espi_workspace *w, espi_norm *norm, size_t op, espi_
     return status;
 }
 
-/* Runs the program of `op`; its operands wait in out and behind it in the buffer. */
-static esp_status run_program(espi_workspace *w, size_t op, const span *s, double *out, esp_error *err)
+/* Runs the program of `op`; its operands wait in out and behind it in the buffer. `fill`, while binding: the norms are
+ * set as the program comes by them. */
+static esp_status run_program(espi_workspace *w, size_t op, const espi_span *s, espi_norm *fill, double *out,
+                              esp_error *err)
 {
     const esp_kernel *kernel = w->bound->kernel;
     const size_t n = s->to - s->from;
@@ -234,40 +250,21 @@ static esp_status run_program(espi_workspace *w, size_t op, const span *s, doubl
     /* One more, so that there is a buffer to point into where nothing is to be computed. */
     if (!espi_reserve(&w->buffer, &w->capacity, (w->bound->depth - 1) * n + 1, sizeof *w->buffer))
         return espi_no_memory(err);
-    for (size_t k = first_op(kernel, op); k <= op; k++) {
+    esp_status status = ESP_OK;
+    for (size_t k = espi_first_op(kernel, op); status == ESP_OK && k <= op; k++) {
         const espi_op *o = &kernel->op[k];
+        const bool binary = o->kind == ESPI_SUM || o->kind == ESPI_PRODUCT;
         double *last = top > 1 ? w->buffer + (top - 2) * n : out, *before = top > 2 ? last - n : out;
-        switch (o->kind) {
-        case ESPI_LEAF_OP: {
-            double *next = top == 0 ? out : w->buffer + (top - 1) * n;
-            const esp_status status = fill_leaf(w, o->left, s, next, err);
-            if (status != ESP_OK) return status;
+        if (o->kind == ESPI_LEAF_OP) {
+            status = espi_span_leaf(w, o->left, s, top == 0 ? out : w->buffer + (top - 1) * n, err);
             top++;
-            break;
+            continue;
         }
-        case ESPI_SUM:
-            for (size_t j = 0; j < n; j++) before[j] += last[j];
-            top--;
-            break;
-        case ESPI_PRODUCT:
-            for (size_t j = 0; j < n; j++) before[j] *= last[j];
-            top--;
-            break;
-        case ESPI_SCALE:
-            for (size_t j = 0; j < n; j++) last[j] *= o->number;
-            break;
-        case ESPI_POWER:
-            for (size_t j = 0; j < n; j++) last[j] = espi_power(last[j], (unsigned)o->number);
-            break;
-        case ESPI_NORM: {
-            const esp_status status = s->fill != NULL ? fill_norm(w, &s->fill[k], k, s->side, last, err) : ESP_OK;
-            if (status != ESP_OK) return status;
-            normalise(w->bound, k, s, last);
-            break;
-        }
-        }
+        if (o->kind == ESPI_NORM && fill != NULL) status = fill_norm(w, &fill[k], k, s->side, last, err);
+        if (status == ESP_OK) espi_span_apply(w->bound, k, s, last, binary ? before : last);
+        top -= binary;
     }
-    return ESP_OK;
+    return status;
 }
 
 static esp_status too_large(esp_error *err, size_t i, size_t j)
@@ -291,8 +288,8 @@ HOT static bool all_finite(const double *v, size_t n)
 esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from, size_t to, double *out,
                           esp_error *err)
 {
-    const span s = {.row = row, .from = from, .to = to};
-    esp_status status = run_program(w, op, &s, out, err);
+    const espi_span s = {.row = row, .from = from, .to = to};
+    esp_status status = run_program(w, op, &s, NULL, out, err);
     if (status != ESP_OK || all_finite(out, to - from)) return status;
     for (size_t j = from; j < to; j++) {
         if (isfinite(out[j - from])) continue;
@@ -308,8 +305,8 @@ esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from,
 esp_status espi_bound_diagonal(espi_workspace *w, espi_side side, double *out, esp_error *err)
 {
     const size_t op = w->bound->kernel->ops - 1;
-    const span s = {.diagonal = true, .side = side, .to = w->bound->count[side]};
-    esp_status status = run_program(w, op, &s, out, err);
+    const espi_span s = {.diagonal = true, .side = side, .to = w->bound->count[side]};
+    esp_status status = run_program(w, op, &s, NULL, out, err);
     for (size_t i = 0; status == ESP_OK && i < s.to; i++) {
         if (isfinite(out[i])) continue;
         espi_wide value;
@@ -335,8 +332,8 @@ static esp_status fill_norms(espi_bound *b, const esp_run *run, esp_error *err)
     }
     for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++) {
         if ((b->symmetric && side == ESPI_ROWS) || (b->like != NULL && side == ESPI_COLS)) continue;
-        const span s = {.diagonal = true, .side = side, .to = b->count[side], .fill = b->norm};
-        status = run_program(w, b->kernel->ops - 1, &s, diagonal, err);
+        const espi_span s = {.diagonal = true, .side = side, .to = b->count[side]};
+        status = run_program(w, b->kernel->ops - 1, &s, b->norm, diagonal, err);
     }
     for (size_t k = 0; b->symmetric && k < b->kernel->ops; k++) {
         b->norm[k].self[ESPI_ROWS] = b->norm[k].self[ESPI_COLS];
