@@ -4,7 +4,8 @@
  *
  * A pattern of many sequences is a vector with a number for each of them, and a row adds up the vectors of its
  * patterns; the others are inverted lists. Patterns that one sequence has to itself count in K(S_i, S_i) only, which
- * the recursion gives. */
+ * the recursion gives. The derivative in lambda has phi' phi + phi phi' in the place of phi phi, where phi' is in a
+ * block of its own, with the same patterns in the same order. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/hot.h"
@@ -99,29 +100,52 @@ static bool make_frequent(espi_seq_block *b)
     return true;
 }
 
-esp_status espi_seq_block_make(espi_seq_block *b, const espi_seq_rule *rule, const espi_seqs *seqs, double effort,
-                               const esp_run *run, esp_error *err)
+/* All but the self-values. */
+static esp_status make_patterns(espi_seq_block *b, const espi_seq_rule *rule, const espi_seqs *seqs, double effort,
+                                bool slopes, const esp_run *run, bool *done, esp_error *err)
 {
     *b = (espi_seq_block){.count = seqs->count};
     collector c = {.block = b, .room = PLENTY};
     if (run != NULL && run->memory > 0 && run->memory / SHARE / BYTES < PLENTY) c.room = run->memory / SHARE / BYTES;
-    const espi_seq_mining mining = {
-        .seqs = seqs, .rule = rule, .support = 2, .effort = effort, .places = c.room, .sink = collect, .context = &c};
-    bool done = false;
+    const espi_seq_mining mining = {.seqs = seqs,
+                                    .rule = rule,
+                                    .support = 2,
+                                    .effort = effort,
+                                    .places = c.room,
+                                    .slopes = slopes,
+                                    .sink = collect,
+                                    .context = &c};
+    *done = false;
     esp_status status =
         espi_reserve(&b->lists.start, &c.start_capacity, 1, sizeof *b->lists.start) ? ESP_OK : espi_no_memory(err);
     if (status == ESP_OK) {
         b->lists.start[0] = 0;
-        status = espi_seq_mine(&mining, run, &done, err);
+        status = espi_seq_mine(&mining, run, done, err);
     }
-    if (status == ESP_OK && done) {
-        b->self = espi_alloc(b->count, sizeof *b->self);
-        if (b->self == NULL || !make_frequent(b) || !espi_lists_bag(&b->lists, b->count, &b->bag))
-            status = espi_no_memory(err);
-    }
-    if (status == ESP_OK && done) status = espi_seq_self_values(rule, seqs, run, b->self, err);
-    if (status != ESP_OK || !done) espi_seq_block_free(b);
+    if (status == ESP_OK && *done && !(make_frequent(b) && espi_lists_bag(&b->lists, b->count, &b->bag)))
+        status = espi_no_memory(err);
+    if (status != ESP_OK || !*done) espi_seq_block_free(b);
     return status;
+}
+
+esp_status espi_seq_block_make(espi_seq_block *b, const espi_seq_rule *rule, const espi_seqs *seqs, double effort,
+                               const esp_run *run, esp_error *err)
+{
+    bool done;
+    esp_status status = make_patterns(b, rule, seqs, effort, false, run, &done, err);
+    if (status != ESP_OK || !done) return status;
+    b->self = espi_alloc(b->count, sizeof *b->self);
+    status = b->self == NULL ? espi_no_memory(err) : espi_seq_self_values(rule, seqs, run, b->self, err);
+    if (status != ESP_OK) espi_seq_block_free(b);
+    return status;
+}
+
+esp_status espi_seq_block_make_slopes(espi_seq_block *slopes, const espi_seq_rule *rule, const espi_seqs *seqs,
+                                      double effort, const esp_run *run, esp_error *err)
+{
+    bool done;
+    const esp_status status = make_patterns(slopes, rule, seqs, effort, true, run, &done, err);
+    return status == ESP_OK && !done ? espi_no_memory(err) : status;
 }
 
 /* out[j] += sum over k < 4 of x[k] v[k][j] */
@@ -136,10 +160,11 @@ HOT static void add_one(double *restrict out, const double *restrict v, double x
     for (size_t j = 0; j < n; j++) out[j] += x * v[j];
 }
 
-void espi_seq_block_row(const espi_seq_block *b, size_t row, size_t from, size_t to, double *out)
+/* out[j - from] += the sum over u of what `a` has for u and the row times what `b` has for u and j. */
+static void add_patterns(const espi_seq_block *a, const espi_seq_block *b, size_t row, size_t from, size_t to,
+                         double *out)
 {
-    const espi_bag *f = &b->frequent;
-    memset(out, 0, (to - from) * sizeof *out);
+    const espi_bag *f = &a->frequent;
     for (size_t at = from; at < to; at += STRIP) {
         const size_t n = to - at < STRIP ? to - at : STRIP;
         size_t i = f->row[row];
@@ -151,6 +176,20 @@ void espi_seq_block_row(const espi_seq_block *b, size_t row, size_t from, size_t
         for (; i < f->row[row + 1]; i++)
             add_one(out + (at - from), b->vector + f->feature[i] * b->count + at, f->value[i], n);
     }
-    espi_lists_row(&b->lists, &b->bag, row, from, to, 1.0, out);
+    espi_lists_row(&b->lists, &a->bag, row, from, to, 1.0, out);
+}
+
+void espi_seq_block_row(const espi_seq_block *b, size_t row, size_t from, size_t to, double *out)
+{
+    memset(out, 0, (to - from) * sizeof *out);
+    add_patterns(b, b, row, from, to, out);
     if (row >= from && row < to) out[row - from] = b->self[row];
+}
+
+void espi_seq_block_slope_row(const espi_seq_block *b, const espi_seq_block *slopes, size_t row, size_t from, size_t to,
+                              double *out)
+{
+    memset(out, 0, (to - from) * sizeof *out);
+    add_patterns(b, slopes, row, from, to, out);
+    add_patterns(slopes, b, row, from, to, out);
 }

@@ -4,14 +4,23 @@
  * `block`: of a symmetric matrix, by patterns, if these are not too many; otherwise, and in other matrices, by
  * matches. `match`: always by matches. `pair`: the recursion, pair by pair.
  *
- * The gradient in lambda has its place in the class. The recursion gives it by differentiating each of its lines:
- * dJ''_m = J''_m(i-1, j) + lambda dJ''_m(i-1, j) + dJ_{m-1}(i-1, j), and so on, in the same pass. */
+ * The gradient has one hyperparameter, lambda, so that forward mode does: each way carries the derivative of its
+ * numbers along. The patterns' derivatives are found when the first gradient is asked for; most matrices need none. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/sequence.h"
 
+#include <pthread.h>
+
+enum { LAMBDA = 1 }; /* its place among the parameters */
 typedef enum algorithm { BLOCK, MATCH, PAIR } algorithm;
 typedef enum gap { ANY, NONE } gap;
+
+typedef struct slopes {   /* of the patterns of a block */
+    pthread_mutex_t lock; /* the first that asks makes them */
+    bool made;
+    espi_seq_block block;
+} slopes;
 
 typedef struct seq_part {
     espi_part part;
@@ -23,12 +32,17 @@ typedef struct seq_part {
     uint32_t *shared;     /* the factors of rows in the symbols of cols; NULL: rows is cols */
     espi_seq_index index; /* but not for PAIR */
     espi_seq_block block; /* may be empty */
+    double effort;        /* that was allowed for it */
+    slopes *slopes;       /* NULL: the block is empty */
+    size_t memory;        /* limit; 0: none */
 } seq_part;
 
 typedef struct workspace {
     espi_seq_matcher *matcher;
     espi_seq_scratch scratch;
     espi_seq_walk *walk;
+    double *slope; /* of a row */
+    size_t capacity;
 } workspace;
 
 static const seq_part *view(const espi_part *part) { return (const seq_part *)(const void *)part; }
@@ -59,6 +73,11 @@ static void release(espi_part *part)
     espi_free(p->shared);
     espi_seq_index_free(&p->index);
     espi_seq_block_free(&p->block);
+    if (p->slopes != NULL) {
+        espi_seq_block_free(&p->slopes->block);
+        pthread_mutex_destroy(&p->slopes->lock);
+    }
+    espi_free(p->slopes);
     espi_free(p);
 }
 
@@ -77,15 +96,16 @@ static bool share_symbols(seq_part *p, const espi_column *rows, const espi_colum
     return ok;
 }
 
-/* Only long sequences under a large finite n ever come near a limit. */
-static esp_status check_memory(const seq_part *p, const esp_run *run, esp_error *err)
+/* Only long sequences under a large finite n ever come near a limit. Derivatives take `times` = 2 times as much. */
+static esp_status check_memory(const seq_part *p, double times, esp_error *err)
 {
+    if (p->memory == 0) return ESP_OK;
     const size_t a = espi_seqs_longest(&p->rows), b = espi_seqs_longest(&p->cols), longest = a > b ? a : b;
-    const double bytes = espi_seq_bytes(&p->rule, longest, longest);
+    const double bytes = times * espi_seq_bytes(&p->rule, longest, longest);
     char need[32], limit[32];
-    if (run == NULL || run->memory == 0 || bytes <= (double)run->memory) return ESP_OK;
+    if (bytes <= (double)p->memory) return ESP_OK;
     return espi_fail(err, ESP_ERR_MEMORY, "seq: a sequence of %zu tokens takes %s under this n; the limit is %s",
-                     longest, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+                     longest, espi_size_text(bytes, need), espi_size_text((double)p->memory, limit));
 }
 
 /* What half a matrix takes by matches. The unit is that of espi_seq_mining; the numbers are measured. */
@@ -97,15 +117,25 @@ static double match_effort(const seq_part *p)
     return least > 65536.0 ? least : 65536.0; /* a millisecond is no effort */
 }
 
+static esp_status make_block(seq_part *p, const esp_run *run, esp_error *err)
+{
+    p->effort = match_effort(p);
+    const esp_status status = espi_seq_block_make(&p->block, &p->rule, &p->cols, p->effort, run, err);
+    if (status != ESP_OK || p->block.self == NULL) return status;
+    p->slopes = espi_alloc_zero(1, sizeof *p->slopes);
+    if (p->slopes == NULL) return espi_no_memory(err);
+    pthread_mutex_init(&p->slopes->lock, NULL);
+    return ESP_OK;
+}
+
 static esp_status prepare(seq_part *p, const espi_column *rows, const espi_column *cols, const esp_run *run,
                           esp_error *err)
 {
     if (!share_symbols(p, rows, cols)) return espi_no_memory(err);
-    esp_status status = check_memory(p, run, err);
+    esp_status status = check_memory(p, 1.0, err);
     if (status != ESP_OK || p->algorithm == PAIR || p->base != p) return status;
     if (!espi_seq_index_make(&p->index, &p->cols, &p->rule, espi_seqs_longest(&p->rows))) return espi_no_memory(err);
-    if (p->algorithm == BLOCK && p->symmetric && p->rule.n != ESPI_ANY_LENGTH)
-        status = espi_seq_block_make(&p->block, &p->rule, &p->cols, match_effort(p), run, err);
+    if (p->algorithm == BLOCK && p->symmetric && p->rule.n != ESPI_ANY_LENGTH) status = make_block(p, run, err);
     return status;
 }
 
@@ -122,6 +152,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     p->rule.n = n < 0x1p53 ? (size_t)n : ESPI_ANY_LENGTH; /* no sequence is that long */
     p->rule.lambda = (gap)espi_leaf_value(leaf, "gap") == NONE ? 0.0 : espi_leaf_value(leaf, "lambda");
     p->symmetric = rows == cols;
+    p->memory = run != NULL ? run->memory : 0;
     p->rows = seqs_of(rows);
     p->cols = seqs_of(cols);
     const esp_status status = prepare(p, rows, cols, run, err);
@@ -137,6 +168,7 @@ static void workspace_free(void *pointer)
     espi_seq_matcher_free(w->matcher);
     espi_free(w->scratch.value);
     espi_seq_walk_free(w->walk);
+    espi_free(w->slope);
     espi_free(w);
 }
 
@@ -217,6 +249,81 @@ static esp_status score(const espi_part *part, const void *folded, void *pointer
     return espi_seq_score(folded, &w->walk, &a, out, err);
 }
 
+/* ----------------------------------------------------------------- gradient */
+
+/* Without gaps lambda has no part in the kernel. */
+static bool is_constant(const seq_part *p) { return p->rule.n == 1 || p->rule.lambda == 0.0; }
+
+static esp_status check_gradient(const seq_part *p, esp_error *err)
+{
+    if (p->algorithm == PAIR)
+        return espi_fail(err, ESP_ERR_PARAM, "seq with algorithm=pair has no gradient; leave algorithm out");
+    return check_memory(p, 2.0, err);
+}
+
+/* The patterns' derivatives, made if this is the first that asks for them. */
+static esp_status slopes_of(const seq_part *p, const esp_run *run, const espi_seq_block **out, esp_error *err)
+{
+    slopes *s = p->slopes;
+    esp_status status = ESP_OK;
+    pthread_mutex_lock(&s->lock);
+    if (!s->made) status = espi_seq_block_make_slopes(&s->block, &p->rule, &p->cols, p->effort, run, err);
+    s->made = status == ESP_OK;
+    pthread_mutex_unlock(&s->lock);
+    *out = &s->block;
+    return status;
+}
+
+static esp_status slope_row(const seq_part *p, workspace *w, size_t i, size_t from, size_t to, double *out,
+                            esp_error *err)
+{
+    const espi_seqs rows = rows_of(p);
+    const espi_seq a = espi_seq_of(&rows, i);
+    const espi_seq_block *block;
+    if (p->slopes == NULL) return espi_seq_slope_row(w->matcher, &a, from, to, out, err);
+    const esp_status status = slopes_of(p, w->scratch.run, &block, err);
+    if (status != ESP_OK) return status;
+    espi_seq_block_slope_row(&p->block, block, i, from, to, out);
+    return i < from || i >= to ? ESP_OK : espi_seq_slope(&p->rule, &a, &a, &w->scratch, &out[i - from], err);
+}
+
+/* Sums up in order. A weight of 0 leaves out what may have overflown. */
+static double weighted_sum(const double *weight, const double *slope, size_t count)
+{
+    double sum = 0.0;
+    for (size_t j = 0; j < count; j++)
+        if (weight[j] != 0.0) sum += weight[j] * slope[j];
+    return sum;
+}
+
+static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
+                           double *out, esp_error *err)
+{
+    const seq_part *p = view(part);
+    workspace *w = pointer;
+    esp_status status = check_gradient(p, err);
+    if (status != ESP_OK || is_constant(p) || from == to) return status;
+    if (!espi_reserve(&w->slope, &w->capacity, to - from, sizeof *w->slope)) return espi_no_memory(err);
+    status = slope_row(p, w, i, from, to, w->slope, err);
+    if (status == ESP_OK) out[LAMBDA] += weighted_sum(weight, w->slope, to - from);
+    return status;
+}
+
+static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                    double *out, esp_error *err)
+{
+    const seq_part *p = view(part);
+    const espi_seqs *seqs = side == ESPI_ROWS ? &p->rows : &p->cols;
+    esp_status status = check_gradient(p, err);
+    if (status != ESP_OK || is_constant(p)) return status;
+    double *slope = espi_alloc(seqs->count, sizeof *slope);
+    if (slope == NULL) return espi_no_memory(err);
+    status = espi_seq_self_slopes(&p->rule, seqs, run, slope, err);
+    if (status == ESP_OK) out[LAMBDA] += weighted_sum(weight, slope, seqs->count);
+    espi_free(slope);
+    return status;
+}
+
 /* -------------------------------------------------------------------- table */
 
 static const char *const gaps[] = {"inf", "0", NULL};
@@ -236,7 +343,9 @@ const espi_kernel_class espi_kernel_seq = {
              .type = ESPI_NUMBER,
              .low = 0.0,
              .low_open = true,
-             .high = 1.0},
+             .high = 1.0,
+             .draw_low = 0.01,
+             .draw_high = 1.0},
             {.info = {"gap", "inf: any tokens may be left out; 0: none, as in n-grams", "inf", "inf or 0"},
              .type = ESPI_CHOICE,
              .choices = gaps},
@@ -256,4 +365,6 @@ const espi_kernel_class espi_kernel_seq = {
     .fold = fold,
     .folded_free = folded_free,
     .score = score,
+    .gradient = gradient,
+    .gradient_diagonal = gradient_diagonal,
 };

@@ -52,8 +52,7 @@ HOT static void first_row(size_t length, double x, const double *restrict symbol
         }
 }
 
-/* Symbol j of every sequence side by side; -1, which is no symbol, behind their ends. */
-static void interleave(const espi_seq *b, size_t count, size_t length, double *symbol)
+void espi_seq_interleave(const espi_seq *b, size_t count, size_t length, double *symbol)
 {
     for (size_t i = 0; i < length * ESPI_LANES; i++) symbol[i] = -1.0;
     for (size_t l = 0; l < count; l++)
@@ -84,6 +83,8 @@ esp_status espi_seq_values(const espi_seq_rule *rule, const espi_seq *a, const e
     lanes w = {.rule = rule};
     for (size_t l = 0; l < count; l++)
         if (b[l].length > w.length) w.length = b[l].length;
+    for (size_t l = 0; w.length == 0 && l < count; l++) value[l] = 0.0;
+    if (w.length == 0) return ESP_OK;
     const bool all = rule->n >= (a->length < w.length ? a->length : w.length);
     const size_t levels = all ? 1 : rule->n;
     w.size = w.length * ESPI_LANES;
@@ -91,7 +92,7 @@ esp_status espi_seq_values(const espi_seq_rule *rule, const espi_seq *a, const e
     w.symbol = s->value;
     w.ending = w.symbol + w.size;
     w.carried = w.ending + levels * w.size;
-    interleave(b, count, w.length, w.symbol);
+    espi_seq_interleave(b, count, w.length, w.symbol);
     memset(w.ending, 0, 2 * levels * w.size * sizeof *w.ending);
     for (size_t i = 0; i < a->length; i++) {
         const double x = a->factor[a->token[i]];

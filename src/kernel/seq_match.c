@@ -6,8 +6,9 @@
  *     J_1(x) = 1      J_m(x) = sum over matches y, i_y < i_x and j_y < j_x, of
  *                                  J_{m-1}(y) lambda^((i_x - i_y - 1) + (j_x - j_y - 1))
  *
- * Two sentences have few words in common. Where there are so many matches that the sums over y would take longer than
- * all pairs of tokens, these are taken, for several columns at a time if that can be. */
+ * and so its derivative in lambda, by the product rule. Two sentences have few words in common. Where there are so many
+ * matches that the sums over y would take longer than all pairs of tokens, these are taken, for several columns at a
+ * time if that can be. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -38,6 +39,7 @@ struct espi_seq_matcher {
     double *batch_out[ESPI_LANES];
     size_t batched;
     espi_seq_scratch scratch;
+    bool slope; /* derivatives in lambda are asked for, not values */
 };
 
 /* -------------------------------------------------------------------- index */
@@ -133,6 +135,14 @@ static inline double step(const espi_seq_index *index, match y, match x)
     return index->power[gaps < last ? gaps : last];
 }
 
+/* Its derivative in lambda. */
+static inline double step_slope(const espi_seq_index *index, match y, match x)
+{
+    if (y.i >= x.i || y.j >= x.j) return 0.0;
+    const size_t gaps = (size_t)(x.i - y.i - 1) + (x.j - y.j - 1), last = index->powers - 1;
+    return gaps == 0 ? 0.0 : (double)gaps * index->power[gaps - 1 < last ? gaps - 1 : last];
+}
+
 /* Sum over x and m >= 2 of J_m(x); infinite n. */
 static double sum_all(const espi_seq_matcher *m, const match *x, size_t matches)
 {
@@ -164,17 +174,65 @@ static double sum_levels(const espi_seq_matcher *m, const match *x, size_t match
     return sum;
 }
 
+/* The derivative of sum_all. Those of J_m stand behind all J_m, here and below. */
+static double sum_all_slopes(const espi_seq_matcher *m, const match *x, size_t matches)
+{
+    double sum = 0.0, *d_ending = m->ending + matches;
+    for (size_t k = 0; k < matches; k++) {
+        double longer = 0.0, d_longer = 0.0;
+        for (size_t y = 0; y < k; y++) {
+            const double weight = step(m->index, x[y], x[k]), slope = step_slope(m->index, x[y], x[k]);
+            longer += m->ending[y] * weight;
+            d_longer += d_ending[y] * weight + m->ending[y] * slope;
+        }
+        m->ending[k] = 1.0 + longer;
+        d_ending[k] = d_longer;
+        sum += d_longer;
+    }
+    return sum;
+}
+
+/* The derivative of sum_levels. */
+static double sum_level_slopes(const espi_seq_matcher *m, const match *x, size_t matches, size_t levels)
+{
+    double sum = 0.0;
+    for (size_t k = 0; k < matches; k++) {
+        double *to = m->ending + k * levels, *d_to = to + matches * levels;
+        for (size_t l = 0; l < levels; l++) {
+            to[l] = l == 0 ? 1.0 : 0.0;
+            d_to[l] = 0.0;
+        }
+        for (size_t y = 0; y < k; y++) {
+            const double weight = step(m->index, x[y], x[k]), slope = step_slope(m->index, x[y], x[k]);
+            const double *from = m->ending + y * levels, *d_from = from + matches * levels;
+            if (weight == 0.0 && slope == 0.0) continue;
+            for (size_t l = 1; l < levels; l++) {
+                to[l] += weight * from[l - 1];
+                d_to[l] += weight * d_from[l - 1] + slope * from[l - 1];
+            }
+        }
+        for (size_t l = 1; l < levels; l++) sum += d_to[l];
+    }
+    return sum;
+}
+
+static double sum_slopes(const espi_seq_matcher *m, const match *x, size_t matches, size_t levels)
+{
+    return levels == 1 ? sum_all_slopes(m, x, matches) : sum_level_slopes(m, x, matches, levels);
+}
+
 static esp_status sum_column(espi_seq_matcher *m, const match *x, size_t matches, double *out, esp_error *err)
 {
     if (matches == 2) {
-        *out += step(m->index, x[0], x[1]);
+        *out += m->slope ? step_slope(m->index, x[0], x[1]) : step(m->index, x[0], x[1]);
         return ESP_OK;
     }
     const size_t levels = m->rule->n < matches ? m->rule->n : 1;
-    if (levels > SIZE_MAX / 8 / matches ||
-        !espi_reserve(&m->ending, &m->ending_capacity, levels * matches, sizeof *m->ending))
+    if (levels > SIZE_MAX / 32 / matches ||
+        !espi_reserve(&m->ending, &m->ending_capacity, levels * matches * (m->slope ? 2 : 1), sizeof *m->ending))
         return espi_no_memory(err);
-    *out += levels == 1 ? sum_all(m, x, matches) : sum_levels(m, x, matches, levels);
+    if (m->slope) *out += sum_slopes(m, x, matches, levels);
+    else *out += levels == 1 ? sum_all(m, x, matches) : sum_levels(m, x, matches, levels);
     m->scratch.work += levels * matches * matches / 2;
     return ESP_OK;
 }
@@ -183,7 +241,8 @@ static esp_status empty_batch(espi_seq_matcher *m, const espi_seq *a, esp_error 
 {
     double value[ESPI_LANES];
     if (m->batched == 0) return ESP_OK;
-    const esp_status status = espi_seq_values(m->rule, a, m->batch, m->batched, &m->scratch, value, err);
+    const esp_status status =
+        (m->slope ? espi_seq_slopes : espi_seq_values)(m->rule, a, m->batch, m->batched, &m->scratch, value, err);
     for (size_t l = 0; status == ESP_OK && l < m->batched; l++) *m->batch_out[l] = value[l];
     m->batched = 0;
     return status;
@@ -198,7 +257,7 @@ static esp_status take_dense(espi_seq_matcher *m, const espi_seq *a, size_t colu
     const double squared = (double)*matches * (double)*matches, cells = 2.0 * (double)a->length * (double)b.length;
     if (squared * (lanes ? FASTER : 1) <= cells) return ESP_OK;
     *matches = 0;
-    if (!lanes) return espi_seq_value(m->rule, a, &b, &m->scratch, out, err);
+    if (!lanes) return (m->slope ? espi_seq_slope : espi_seq_value)(m->rule, a, &b, &m->scratch, out, err);
     m->batch[m->batched] = b;
     m->batch_out[m->batched++] = out;
     return m->batched == ESPI_LANES ? empty_batch(m, a, err) : ESP_OK;
@@ -268,7 +327,7 @@ static esp_status chunk(espi_seq_matcher *m, const espi_seq *a, bool dense, size
     else count(m, a, from, to);
     for (size_t j = from; status == ESP_OK && j < to; j++) {
         size_t *matches = &m->matches[j - from];
-        out[j - from] = (double)*matches;
+        out[j - from] = m->slope ? 0.0 : (double)*matches; /* those of length 1 */
         if (m->rule->n == 1) *matches = 0;
         if (*matches > 4) status = take_dense(m, a, j, matches, &out[j - from], err);
         m->end[j - from] = total;
@@ -282,7 +341,7 @@ static esp_status chunk(espi_seq_matcher *m, const espi_seq *a, bool dense, size
     return espi_progress(m->scratch.run, "computing the kernel", -1.0, err);
 }
 
-esp_status espi_seq_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out, esp_error *err)
+static esp_status chunks(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out, esp_error *err)
 {
     esp_status status = ESP_OK;
     const bool dense = a->length > 0 && is_dense(m, a);
@@ -290,4 +349,17 @@ esp_status espi_seq_row(espi_seq_matcher *m, const espi_seq *a, size_t from, siz
     for (size_t at = from; status == ESP_OK && a->length > 0 && at < to; at += CHUNK)
         status = chunk(m, a, dense, at, to - at < CHUNK ? to : at + CHUNK, out + (at - from), err);
     return status;
+}
+
+esp_status espi_seq_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out, esp_error *err)
+{
+    m->slope = false;
+    return chunks(m, a, from, to, out, err);
+}
+
+esp_status espi_seq_slope_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out,
+                              esp_error *err)
+{
+    m->slope = true;
+    return chunks(m, a, from, to, out, err);
 }

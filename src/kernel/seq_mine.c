@@ -5,8 +5,8 @@
  *
  *     w_ux(k) = sum over j < k of w_u(j) lambda^(k-1-j)      for every factor x of token k
  *
- * which is one pass over the sequences behind the first end of u. Lists lie on one stack: those of all ux while u is
- * at work. */
+ * which is one pass over the sequences behind the first end of u; the same, differentiated line by line, gives the
+ * slope dw / d lambda of each w. Lists lie on one stack: those of all ux while u is at work. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -37,25 +37,27 @@ typedef struct tally {   /* of a symbol, while a pattern is extended */
 typedef struct miner {
     const espi_seq_mining *of;
     place *place;
+    double *slope; /* of each place; NULL if none are asked for */
     list *list;
     frame *frame;
     espi_seq_posting *posting;
     uint32_t *touched;
     tally *tally; /* per symbol */
-    size_t places, place_capacity, lists, list_capacity, frames, frame_capacity, posting_capacity, touched_count,
-        touched_capacity;
+    size_t places, place_capacity, slope_capacity, lists, list_capacity, frames, frame_capacity, posting_capacity,
+        touched_count, touched_capacity;
     double effort, asked;
 } miner;
 
 enum { PATIENCE = 1 << 24 };
 
 /* What an extension goes to: counted first, then written. */
-static bool meet(miner *m, uint32_t symbol, uint32_t seq, bool write, uint32_t position, double weight)
+static bool meet(miner *m, uint32_t symbol, uint32_t seq, bool write, uint32_t position, double weight, double slope)
 {
     tally *t = &m->tally[symbol];
     if (write) {
-        if (t->seqs >= m->of->support)
-            m->place[t->places++] = (place){.seq = seq, .position = position, .weight = weight};
+        if (t->seqs < m->of->support) return true;
+        if (m->slope != NULL) m->slope[t->places] = slope;
+        m->place[t->places++] = (place){.seq = seq, .position = position, .weight = weight};
         return true;
     }
     if (t->places++ == 0) {
@@ -74,10 +76,15 @@ static bool extend_in(miner *m, size_t first, size_t end, bool write)
     const uint32_t seq = m->place[first].seq;
     const double lambda = m->of->rule->lambda;
     const size_t length = s->row[seq + 1] - s->row[seq];
-    double weight = 0.0;
+    const bool slopes = m->slope != NULL;
+    double weight = 0.0, slope = 0.0;
     for (size_t k = m->place[first].position + 1, next = first; k < length; k++) {
+        if (slopes) slope = weight < ESPI_SEQ_TINY ? 0.0 : weight + slope * lambda;
         weight = weight < ESPI_SEQ_TINY ? 0.0 : weight * lambda;
-        for (; next < end && m->place[next].position == k - 1; next++) weight += m->place[next].weight;
+        for (; next < end && m->place[next].position == k - 1; next++) {
+            weight += m->place[next].weight;
+            if (slopes) slope += m->slope[next];
+        }
         if (weight == 0.0) { /* contiguous places only, or a long gap */
             if (next == end) break;
             k = m->place[next].position;
@@ -85,7 +92,7 @@ static bool extend_in(miner *m, size_t first, size_t end, bool write)
         }
         const size_t token = s->row[seq] + k;
         for (size_t f = s->token[token]; f < s->token[token + 1]; f++)
-            if (!meet(m, s->factor[f], seq, write, (uint32_t)k, weight)) return false;
+            if (!meet(m, s->factor[f], seq, write, (uint32_t)k, weight, slope)) return false;
         if (!write) m->effort += 1.0;
     }
     return true;
@@ -108,7 +115,7 @@ static bool start_all(miner *m, bool write)
     for (size_t r = 0; r < s->count; r++)
         for (size_t t = s->row[r]; t < s->row[r + 1]; t++)
             for (size_t f = s->token[t]; f < s->token[t + 1]; f++)
-                if (!meet(m, s->factor[f], (uint32_t)r, write, (uint32_t)(t - s->row[r]), 1.0)) return false;
+                if (!meet(m, s->factor[f], (uint32_t)r, write, (uint32_t)(t - s->row[r]), 1.0, 0.0)) return false;
     return true;
 }
 
@@ -130,6 +137,7 @@ static bool extend(miner *m, const list *u, uint32_t number)
         return true;
     }
     if (!espi_reserve(&m->place, &m->place_capacity, places, sizeof *m->place) ||
+        !espi_reserve(&m->slope, &m->slope_capacity, m->of->slopes ? places : 0, sizeof *m->slope) ||
         !espi_reserve(&m->list, &m->list_capacity, m->lists + lists, sizeof *m->list) ||
         !espi_reserve(&m->frame, &m->frame_capacity, m->frames + 1, sizeof *m->frame))
         return false;
@@ -155,7 +163,7 @@ static bool tell(miner *m, const list *u, uint32_t parent, uint32_t *number)
     for (size_t i = u->first; i < u->end; i++) {
         const place *p = &m->place[i];
         if (count == 0 || m->posting[count - 1].seq != p->seq) m->posting[count++] = (espi_seq_posting){.seq = p->seq};
-        m->posting[count - 1].phi += p->weight;
+        m->posting[count - 1].phi += m->of->slopes ? m->slope[i] : p->weight;
     }
     return m->of->sink(m->of->context, parent, u->symbol, m->posting, count, number, &m->effort);
 }
@@ -192,6 +200,7 @@ esp_status espi_seq_mine(const espi_seq_mining *mining, const esp_run *run, bool
     m.tally = espi_alloc_zero(mining->seqs->symbols, sizeof *m.tally);
     const esp_status status = m.tally == NULL ? espi_no_memory(err) : search(&m, run, done, err);
     espi_free(m.place);
+    espi_free(m.slope);
     espi_free(m.list);
     espi_free(m.frame);
     espi_free(m.posting);

@@ -45,8 +45,7 @@ static double equal_factors(const espi_seq *a, size_t i, const espi_seq *b, size
     return equal;
 }
 
-/* match[j] = I(i, j) */
-static void match_row(const espi_seq *a, size_t i, const espi_seq *b, bool plain, double *restrict match)
+void espi_seq_match_row(const espi_seq *a, size_t i, const espi_seq *b, bool plain, double *restrict match)
 {
     if (plain) {
         const uint32_t symbol = a->factor[a->token[i]], *other = b->factor + b->token[0];
@@ -124,7 +123,7 @@ esp_status espi_seq_value(const espi_seq_rule *rule, const espi_seq *a, const es
     const bool plain = espi_seq_plain(a) && espi_seq_plain(b), all = shares_level(rule, length);
     double sum = 0.0;
     for (size_t i = 0; i < a->length; i++) {
-        match_row(a, i, b, plain, match);
+        espi_seq_match_row(a, i, b, plain, match);
         if (all) sum += next_row_of_all(rule->lambda, length, match, carried, ending);
         for (size_t m = levels - 1; m > 0; m--) /* the longest first: each needs the shorter ones of the row before */
             sum += next_row(rule->lambda, length, match, ending + (m - 1) * length, carried + m * length,
@@ -192,7 +191,11 @@ bool espi_seq_wide(const espi_seq_rule *rule, const espi_seq *a, const espi_seq 
 
 /* -------------------------------------------------------------- self-values */
 
+typedef esp_status (*pair_function)(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b,
+                                    espi_seq_scratch *scratch, double *value, esp_error *err);
+
 typedef struct self_job {
+    pair_function function;
     const espi_seq_rule *rule;
     const espi_seqs *seqs;
     espi_seq_scratch *scratch; /* per worker */
@@ -203,14 +206,14 @@ static esp_status self_value(void *context, size_t item, int worker, esp_error *
 {
     const self_job *j = context;
     const espi_seq s = espi_seq_of(j->seqs, item);
-    return espi_seq_value(j->rule, &s, &s, &j->scratch[worker], &j->value[item], err);
+    return j->function(j->rule, &s, &s, &j->scratch[worker], &j->value[item], err);
 }
 
-esp_status espi_seq_self_values(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *value,
-                                esp_error *err)
+static esp_status with_themselves(pair_function function, const espi_seq_rule *rule, const espi_seqs *seqs,
+                                  const esp_run *run, double *value, esp_error *err)
 {
     const int workers = espi_worker_count(run, seqs->count);
-    self_job j = {.rule = rule, .seqs = seqs, .value = value};
+    self_job j = {.function = function, .rule = rule, .seqs = seqs, .value = value};
     j.scratch = espi_alloc_zero((size_t)workers, sizeof *j.scratch);
     if (j.scratch == NULL) return espi_no_memory(err);
     j.scratch[0].run = run;
@@ -218,4 +221,16 @@ esp_status espi_seq_self_values(const espi_seq_rule *rule, const espi_seqs *seqs
     for (int i = 0; i < workers; i++) espi_free(j.scratch[i].value);
     espi_free(j.scratch);
     return status;
+}
+
+esp_status espi_seq_self_values(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *value,
+                                esp_error *err)
+{
+    return with_themselves(espi_seq_value, rule, seqs, run, value, err);
+}
+
+esp_status espi_seq_self_slopes(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *slope,
+                                esp_error *err)
+{
+    return with_themselves(espi_seq_slope, rule, seqs, run, slope, err);
 }

@@ -69,12 +69,26 @@ esp_status espi_seq_value(const espi_seq_rule *rule, const espi_seq *a, const es
 enum { ESPI_LANES = 16, ESPI_LANE_LENGTH = 2048 };
 esp_status espi_seq_values(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, size_t count,
                            espi_seq_scratch *scratch, double *value, esp_error *err);
+/* Symbol j of every sequence side by side; -1, which is no symbol, behind their ends. */
+void espi_seq_interleave(const espi_seq *b, size_t count, size_t length, double *symbol);
+/* match[j] = the number of pairs of equal factors of tokens a_i and b_j; `plain`: both sequences are. */
+void espi_seq_match_row(const espi_seq *a, size_t i, const espi_seq *b, bool plain, double *match);
 void espi_seq_drop_tiny(double *value, size_t count);
 static inline bool espi_seq_plain(const espi_seq *s) { return s->token[s->length] - s->token[0] == s->length; }
 /* The same in wide numbers. False if memory is out. */
 bool espi_seq_wide(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, espi_wide *value);
 /* K(S, S) for all. */
 esp_status espi_seq_self_values(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *value,
+                                esp_error *err);
+
+/* ---- the derivative in lambda, pair by pair (seq_slope.c): as those above, lambda > 0, in twice the memory and about
+ * twice the time */
+
+esp_status espi_seq_slope(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, espi_seq_scratch *scratch,
+                          double *slope, esp_error *err);
+esp_status espi_seq_slopes(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, size_t count,
+                           espi_seq_scratch *scratch, double *slope, esp_error *err);
+esp_status espi_seq_self_slopes(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *slope,
                                 esp_error *err);
 
 /* ---- a row at a time */
@@ -101,6 +115,9 @@ void espi_seq_matcher_free(espi_seq_matcher *matcher);
 /* out[j - from] = K(a, column j), j = from .. to-1. */
 esp_status espi_seq_row(espi_seq_matcher *matcher, const espi_seq *a, size_t from, size_t to, double *out,
                         esp_error *err);
+/* The same of derivatives in lambda > 0. */
+esp_status espi_seq_slope_row(espi_seq_matcher *matcher, const espi_seq *a, size_t from, size_t to, double *out,
+                              esp_error *err);
 
 /* ---- patterns */
 
@@ -121,6 +138,7 @@ typedef struct espi_seq_mining {
     size_t support; /* only patterns of so many sequences */
     double effort;  /* give up beyond: tokens visited, and what the sink adds */
     size_t places;  /* give up beyond: places of patterns at work at the same time, 16 bytes each */
+    bool slopes;    /* postings have the derivative of phi in lambda; the patterns and their order are the same */
     espi_seq_sink sink;
     void *context;
 } espi_seq_mining;
@@ -136,16 +154,22 @@ typedef struct espi_seq_block {
     espi_bag bag;      /* the same by sequence */
     double *vector;    /* patterns of many: `vectors` times phi per sequence */
     espi_bag frequent; /* the same by sequence */
-    double *self;      /* K(S, S); NULL: the block is empty */
+    double *self;      /* K(S, S); NULL: the block is empty, or of slopes */
 } espi_seq_block;
 
 /* Takes the patterns that two sequences have, or stays empty where they are too many for the memory, or where making
  * them and the whole matrix is more effort (as in espi_seq_mining). */
 esp_status espi_seq_block_make(espi_seq_block *block, const espi_seq_rule *rule, const espi_seqs *seqs, double effort,
                                const esp_run *run, esp_error *err);
+/* The same patterns with their derivatives in lambda, for a block that is not empty; `effort` as it had. */
+esp_status espi_seq_block_make_slopes(espi_seq_block *slopes, const espi_seq_rule *rule, const espi_seqs *seqs,
+                                      double effort, const esp_run *run, esp_error *err);
 void espi_seq_block_free(espi_seq_block *block);
 /* out[j - from] = K(row, j), j = from .. to-1. */
 void espi_seq_block_row(const espi_seq_block *block, size_t row, size_t from, size_t to, double *out);
+/* The same of derivatives in lambda, but not for j = row, where out gets no meaning. */
+void espi_seq_block_slope_row(const espi_seq_block *block, const espi_seq_block *slopes, size_t row, size_t from,
+                              size_t to, double *out);
 
 /* ---- scores by a weight per pattern (seq_fold.c) */
 

@@ -1,6 +1,11 @@
 /* Vector kernels (SPEC 6):  linear  x.y      poly  (gamma x.y + coef0)^degree      rbf  exp(-gamma |x - y|^2)
  *
- * A row of dot products comes from inverted lists in one pass; poly and rbf are functions of it. */
+ * A row of dot products comes from inverted lists in one pass; poly and rbf are functions of it. With a gamma for each
+ * feature d (automatic relevance determination), rbf is exp(-sum_d gamma_d (x_d - y_d)^2), and squares and products
+ * have gamma_d in each of their terms. Derivatives, b standing for gamma x.y + coef0:
+ *
+ *     poly   dK / d gamma = degree b^(degree-1) x.y      dK / d coef0 = degree b^(degree-1)
+ *     rbf    dK / d gamma_d = -K (x_d - y_d)^2           dK / d gamma = the sum of these over d without their own */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/hot.h"
@@ -8,16 +13,29 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
+
+/* Places in the tables of parameters. */
+enum { GAMMA_OF_RBF, ARD, RBF_PARAMETERS };
+enum { DEGREE, GAMMA_OF_POLY, COEF0 };
 
 espi_shape espi_shape_of(const espi_leaf *leaf)
 {
     if (leaf->class == &espi_kernel_linear) return (espi_shape){.kind = ESPI_LINEAR, .gamma = 1.0, .degree = 1};
     const double gamma = espi_leaf_value(leaf, "gamma");
-    if (leaf->class == &espi_kernel_rbf) return (espi_shape){.kind = ESPI_RBF, .gamma = gamma, .degree = 1};
+    if (leaf->class == &espi_kernel_rbf)
+        return (espi_shape){.kind = ESPI_RBF, .gamma = gamma, .degree = 1, .own = leaf->symbol, .owns = leaf->symbols};
     return (espi_shape){.kind = ESPI_POLY,
                         .gamma = gamma,
                         .coef0 = espi_leaf_value(leaf, "coef0"),
                         .degree = (unsigned)espi_leaf_value(leaf, "degree")};
+}
+
+bool espi_shape_names(const espi_shape *s, espi_symbols *names)
+{
+    for (size_t f = 0; f < s->owns; f++)
+        if (espi_symbols_add(names, s->own[f].label, strlen(s->own[f].label)) == ESPI_NO_SYMBOL) return false;
+    return true;
 }
 
 double espi_sparse_dot(espi_sparse x, espi_sparse y)
@@ -32,30 +50,38 @@ double espi_sparse_dot(espi_sparse x, espi_sparse y)
     return sum;
 }
 
-/* |x - y|^2 term by term; `other` is the square of what x has in features that y's side lacks. */
-static double distance(espi_sparse x, espi_sparse y, double other)
+/* |x - y|^2 term by term, with weights; `other` is the square of what x has in features that y's side lacks. */
+static double distance(const espi_shape *s, espi_sparse x, espi_sparse y, double other)
 {
     size_t i = 0, j = 0;
-    double sum = other;
+    double sum = espi_shape_weight(s, UINT32_MAX) * other;
     while (i < x.entries || j < y.entries) {
         const bool left = j == y.entries || (i < x.entries && x.feature[i] <= y.feature[j]);
         const bool right = i == x.entries || (j < y.entries && y.feature[j] <= x.feature[i]);
         const double d = (left ? x.value[i] : 0.0) - (right ? y.value[j] : 0.0);
-        sum += d * d;
+        const double square = d * d;
+        sum += s->owns > 0 ? espi_shape_weight(s, left ? x.feature[i] : y.feature[j]) * square : square;
         i += left;
         j += right;
     }
     return sum;
 }
 
+/* What the distance is still to be multiplied with. */
+static double gamma_left(const espi_shape *s) { return s->owns > 0 ? 1.0 : s->gamma; }
+
+/* Whether |x|^2 + |y|^2 - 2 x.y would lose digits of the exponent, because the three are large. */
+static bool is_large(const espi_shape *s, double squares)
+{
+    return !(gamma_left(s) * squares * 64.0 * DBL_EPSILON < 1e-12);
+}
+
 double espi_shape_value(const espi_shape *s, espi_sparse x, espi_sparse y, double squares, double other, double dot)
 {
     if (s->kind == ESPI_LINEAR) return dot;
     if (s->kind == ESPI_POLY) return espi_power(s->gamma * dot + s->coef0, s->degree);
-    /* |x|^2 + |y|^2 - 2 x.y loses digits when the three are large: then it is summed up directly. */
-    double d = squares - 2.0 * dot;
-    if (!(s->gamma * squares * 64.0 * DBL_EPSILON < 1e-12)) d = distance(x, y, other);
-    return exp(-s->gamma * (d > 0.0 ? d : 0.0));
+    const double d = is_large(s, squares) ? distance(s, x, y, other) : squares - 2.0 * dot;
+    return exp(-gamma_left(s) * (d > 0.0 ? d : 0.0));
 }
 
 /* espi_power for many numbers side by side. */
@@ -98,7 +124,13 @@ typedef struct vector_part {
     espi_symbols names; /* features of the columns' side */
     espi_bag rows, cols; /* rows.row == NULL: both sides are `cols` */
     espi_lists lists;
+    double *weighted; /* the values of the rows with weights; NULL: there are none */
 } vector_part;
+
+typedef struct workspace {
+    double *dot; /* of one row */
+    size_t capacity;
+} workspace;
 
 static const vector_part *view(const espi_part *part) { return (const vector_part *)(const void *)part; }
 
@@ -115,7 +147,45 @@ static void release(espi_part *part)
     espi_bag_free(&v->rows);
     espi_bag_free(&v->cols);
     espi_lists_free(&v->lists);
+    espi_free(v->weighted);
     espi_free(v);
+}
+
+/* ------------------------------------------------------------------ bind */
+
+/* Puts the weights into the squares of a bag. */
+static void weigh_squares(const espi_shape *s, espi_bag *bag)
+{
+    for (size_t i = 0; s->owns > 0 && i < bag->rows; i++) {
+        bag->square[i] = espi_shape_weight(s, UINT32_MAX) * bag->other[i];
+        for (size_t e = bag->row[i]; e < bag->row[i + 1]; e++)
+            bag->square[i] += espi_shape_weight(s, bag->feature[e]) * (bag->value[e] * bag->value[e]);
+    }
+}
+
+static bool weigh_rows(vector_part *v)
+{
+    const espi_bag *bag = bag_of(v, ESPI_ROWS);
+    if (v->shape.owns == 0) return true;
+    v->weighted = espi_alloc(bag->row[bag->rows], sizeof *v->weighted);
+    for (size_t e = 0; v->weighted != NULL && e < bag->row[bag->rows]; e++)
+        v->weighted[e] = espi_shape_weight(&v->shape, bag->feature[e]) * bag->value[e];
+    return v->weighted != NULL;
+}
+
+static bool make_cols(vector_part *v, const espi_column *cols)
+{
+    if (!espi_shape_names(&v->shape, &v->names) || !espi_bag_make(&v->cols, cols, &v->names, true)) return false;
+    weigh_squares(&v->shape, &v->cols);
+    return espi_lists_make(&v->lists, &v->cols, v->names.count);
+}
+
+static bool make_rows(vector_part *v, const espi_column *rows)
+{
+    /* Names are only looked up here, not added. */
+    if (!espi_bag_make(&v->rows, rows, (espi_symbols *)&v->base->names, false)) return false;
+    weigh_squares(&v->shape, &v->rows);
+    return true;
 }
 
 static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
@@ -128,11 +198,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     v->part.class = leaf->class;
     v->base = like != NULL ? view(like) : v;
     v->shape = espi_shape_of(leaf);
-    bool ok = like != NULL || (espi_bag_make(&v->cols, cols, &v->names, true) &&
-                               espi_lists_make(&v->lists, &v->cols, v->names.count));
-    /* Names are only looked up here, not added. */
-    if (ok && rows != cols) ok = espi_bag_make(&v->rows, rows, (espi_symbols *)&v->base->names, false);
-    if (!ok) {
+    if ((like == NULL && !make_cols(v, cols)) || (rows != cols && !make_rows(v, rows)) || !weigh_rows(v)) {
         release(&v->part);
         return espi_no_memory(err);
     }
@@ -140,14 +206,38 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     return ESP_OK;
 }
 
-static esp_status row(const espi_part *part, void *workspace, size_t i, size_t from, size_t to, double *out,
+static void workspace_free(void *pointer)
+{
+    workspace *w = pointer;
+    if (w == NULL) return;
+    espi_free(w->dot);
+    espi_free(w);
+}
+
+static void *workspace_new(const espi_part *part, const esp_run *run)
+{
+    (void)part, (void)run;
+    return espi_alloc_zero(1, sizeof(workspace));
+}
+
+/* ---------------------------------------------------------------- values */
+
+/* Dot products, with weights. */
+static void dots(const vector_part *v, size_t i, size_t from, size_t to, double *out)
+{
+    espi_bag rows = *bag_of(v, ESPI_ROWS);
+    if (v->weighted != NULL) rows.value = v->weighted;
+    for (size_t j = from; j < to; j++) out[j - from] = 0.0;
+    espi_lists_row(&v->base->lists, &rows, i, from, to, 1.0, out);
+}
+
+static esp_status row(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, double *out,
                       esp_error *err)
 {
-    (void)workspace, (void)err;
+    (void)pointer, (void)err;
     const vector_part *v = view(part);
     const espi_bag *a = bag_of(v, ESPI_ROWS);
-    for (size_t j = from; j < to; j++) out[j - from] = 0.0;
-    espi_lists_row(&v->base->lists, a, i, from, to, 1.0, out);
+    dots(v, i, from, to, out);
     if (v->shape.kind == ESPI_LINEAR) return ESP_OK;
     const espi_bag *b = &v->base->cols;
     const espi_sparse x = espi_bag_row(a, i);
@@ -189,8 +279,8 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
     const bool itself = a == b && i == j;
     if (v->shape.kind == ESPI_RBF) {
         const double other = side_i == side_j ? 0.0 : a->other[i];
-        const double d = itself ? 0.0 : distance(espi_bag_row(a, i), espi_bag_row(b, j), other);
-        *value = espi_wide_of(exp(-v->shape.gamma * d));
+        const double d = itself ? 0.0 : distance(&v->shape, espi_bag_row(a, i), espi_bag_row(b, j), other);
+        *value = espi_wide_of(exp(-gamma_left(&v->shape) * d));
         return ESP_OK;
     }
     /* Unknown features count in an example's product with itself. */
@@ -204,6 +294,8 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
     for (unsigned k = 0; k < v->shape.degree; k++) *value = espi_wide_mul(*value, base);
     return ESP_OK;
 }
+
+/* ---------------------------------------------------------------- scorer */
 
 typedef struct folded {
     size_t outputs;
@@ -223,24 +315,121 @@ static esp_status fold(const espi_part *part, const double *coefficient, size_t 
     return ESP_OK;
 }
 
-static esp_status score(const espi_part *part, const void *pointer, void *workspace, size_t i, double *out,
-                        esp_error *err)
+static esp_status score(const espi_part *part, const void *pointer, void *space, size_t i, double *out, esp_error *err)
 {
-    (void)workspace, (void)err;
+    (void)space, (void)err;
     const folded *s = pointer;
     for (size_t k = 0; k < s->outputs; k++) out[k] = 0.0;
     espi_bag_score(bag_of(view(part), ESPI_ROWS), i, s->weight, s->outputs, 1.0, out);
     return ESP_OK;
 }
 
-#define VECTOR_KERNEL                                                                                                  \
-    .takes = {[ESP_COLUMN_VECTOR] = true, [ESP_COLUMN_SEQUENCE] = true}, .bind = bind, .free = release, .row = row,    \
-    .diagonal = diagonal, .pair = pair, .online = &espi_vector_online
+/* -------------------------------------------------------------- gradient */
 
-#define GAMMA(default_)                                                                                                \
+/* poly, of one pair. */
+static void add_power(const espi_shape *s, double weight, double dot, double *gradient)
+{
+    if (weight == 0.0) return; /* the power may have overflown */
+    const double slope = weight * s->degree * espi_power(s->gamma * dot + s->coef0, s->degree - 1);
+    gradient[GAMMA_OF_POLY] += slope * dot;
+    gradient[COEF0] += slope;
+}
+
+/* rbf with one gamma, of one pair. */
+static void add_distance(const vector_part *v, size_t i, size_t j, double weight, double dot, double *gradient)
+{
+    const espi_shape *s = &v->shape;
+    const espi_bag *a = bag_of(v, ESPI_ROWS), *b = &v->base->cols;
+    const double squares = a->square[i] + b->square[j];
+    double d = squares - 2.0 * dot;
+    /* Of a small difference of squares few digits are left: good enough for K, not for its derivative. */
+    if (is_large(s, squares) || !(d > 1e-3 * squares))
+        d = distance(s, espi_bag_row(a, i), espi_bag_row(b, j), a->other[i]);
+    const double factor = -weight * exp(-s->gamma * d);
+    if (factor != 0.0) gradient[GAMMA_OF_RBF] += factor * d; /* else the distance may have overflown */
+}
+
+/* The sum of factor[j - from] (x - value of the feature in j)^2 over j = from .. to-1, from the feature's list. */
+static double sum_squares(const espi_lists *lists, size_t feature, double x, size_t from, size_t to,
+                          const double *factor)
+{
+    double sum = 0.0, lacking = 0.0; /* of those who do not have it, the sum of factors */
+    size_t at = lists->start[feature], next = from;
+    const size_t end = lists->start[feature + 1];
+    while (at < end && lists->row[at] < from) at++;
+    for (; at < end && lists->row[at] < to; at++) {
+        const size_t j = lists->row[at];
+        const double d = x - lists->value[at];
+        if (factor[j - from] != 0.0) sum += factor[j - from] * (d * d);
+        for (; x != 0.0 && next < j; next++) lacking += factor[next - from];
+        next = j + 1;
+    }
+    for (; x != 0.0 && next < to; next++) lacking += factor[next - from];
+    return lacking != 0.0 ? sum + lacking * (x * x) : sum;
+}
+
+/* rbf, some features with a gamma of their own: feature by feature. `factor` holds dot products and is overwritten. */
+static void add_own(const vector_part *v, size_t i, size_t from, size_t to, const double *weight, double *factor,
+                    double *gradient)
+{
+    const espi_shape *s = &v->shape;
+    const espi_bag *a = bag_of(v, ESPI_ROWS), *b = &v->base->cols;
+    const espi_sparse x = espi_bag_row(a, i);
+    double total = 0.0;
+    for (size_t j = from; j < to; j++) {
+        double *f = &factor[j - from];
+        *f = -weight[j - from] *
+             espi_shape_value(s, x, espi_bag_row(b, j), a->square[i] + b->square[j], a->other[i], *f);
+        total += *f;
+    }
+    for (size_t f = 0, e = 0; f < v->base->lists.features; f++) {
+        const bool has = e < x.entries && x.feature[e] == f;
+        gradient[f < s->owns ? RBF_PARAMETERS + f : GAMMA_OF_RBF] +=
+            sum_squares(&v->base->lists, f, has ? x.value[e] : 0.0, from, to, factor);
+        e += has;
+    }
+    if (total != 0.0) gradient[GAMMA_OF_RBF] += total * a->other[i];
+}
+
+static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
+                           double *out, esp_error *err)
+{
+    const vector_part *v = view(part);
+    const espi_shape *s = &v->shape;
+    workspace *w = pointer;
+    if (s->kind == ESPI_LINEAR) return ESP_OK;
+    if (!espi_reserve(&w->dot, &w->capacity, to - from, sizeof *w->dot)) return espi_no_memory(err);
+    dots(v, i, from, to, w->dot);
+    if (s->owns > 0) add_own(v, i, from, to, weight, w->dot, out);
+    for (size_t j = from; s->owns == 0 && j < to; j++) {
+        if (s->kind == ESPI_POLY) add_power(s, weight[j - from], w->dot[j - from], out);
+        else add_distance(v, i, j, weight[j - from], w->dot[j - from], out);
+    }
+    return ESP_OK;
+}
+
+static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                    double *out, esp_error *err)
+{
+    (void)run, (void)err;
+    const vector_part *v = view(part);
+    const espi_bag *bag = bag_of(v, side);
+    for (size_t i = 0; v->shape.kind == ESPI_POLY && i < bag->rows; i++)
+        add_power(&v->shape, weight[i], bag->square[i], out);
+    return ESP_OK;
+}
+
+/* ----------------------------------------------------------------- table */
+
+#define VECTOR_KERNEL                                                                                                  \
+    .takes = {[ESP_COLUMN_VECTOR] = true, [ESP_COLUMN_SEQUENCE] = true}, .bind = bind, .free = release,                \
+    .workspace_new = workspace_new, .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair,  \
+    .gradient = gradient, .gradient_diagonal = gradient_diagonal, .online = &espi_vector_online
+
+#define GAMMA(help_, features)                                                                                         \
     {                                                                                                                  \
-        .info = {"gamma", "scale of the dot product or of the squared distance", default_, "a number > 0"},            \
-        .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = HUGE_VAL                                            \
+        .info = {"gamma", help_, "1", "a number > 0"}, .type = ESPI_NUMBER, .low = 0.0, .low_open = true,              \
+        .high = HUGE_VAL, .draw_low = 1e-3, .draw_high = 10.0, .per_symbol = features                                  \
     }
 
 const espi_kernel_class espi_kernel_linear = {
@@ -262,11 +451,13 @@ const espi_kernel_class espi_kernel_poly = {
              .type = ESPI_INTEGER,
              .low = 1.0,
              .high = 100.0},
-            GAMMA("1"),
+            GAMMA("scale of the dot product", false),
             {.info = {"coef0", "constant added before the power", "1", "a number >= 0"},
              .type = ESPI_NUMBER,
              .low = 0.0,
-             .high = HUGE_VAL},
+             .high = HUGE_VAL,
+             .draw_low = 1e-2,
+             .draw_high = 10.0},
             {.info = {0}}},
     VECTOR_KERNEL,
 };
@@ -274,6 +465,13 @@ const espi_kernel_class espi_kernel_poly = {
 const espi_kernel_class espi_kernel_rbf = {
     .name = "rbf",
     .help = "Gaussian exp(-gamma |x - y|^2)",
-    .parameters = (const espi_parameter[]){GAMMA("1"), {.info = {0}}},
+    .parameters =
+        (const espi_parameter[]){
+            GAMMA("scale of the squared distance; gamma.NAME: that of one feature", true),
+            {.info = {"ard", "1: learners of gamma give every feature its own", "0", "0 or 1"},
+             .type = ESPI_INTEGER,
+             .low = 0.0,
+             .high = 1.0},
+            {.info = {0}}},
     VECTOR_KERNEL,
 };

@@ -49,17 +49,19 @@ typedef struct vector_online {
     bool rows;
     size_t count; /* examples kept */
 
-    espi_sparse x; /* at hand, without zeros */
+    espi_sparse x;      /* at hand */
+    espi_sparse scaled; /* x with the weights of espi_shape_weight, as is the square */
     double square;
     bool ones; /* all its values are 1, and they are not too many to be counted */
     uint32_t *feature;
     double *value;
     size_t feature_capacity, value_capacity;
 
-    espi_symbols names; /* words of a sequence column, in lower case; numbers from known_names on are x's own */
+    bool bags;          /* rows are read into `words`: a sequence column, or features that have weights */
+    espi_symbols names; /* words in lower case, or features; numbers from known_names on are x's own */
     size_t known_names;
     espi_bag_reader reader;
-    espi_bag words; /* the rows kept of a sequence column, and x behind them */
+    espi_bag words; /* the rows kept, and x behind them */
 
     double *weight; /* linear: weight[feature * (outputs + 1) + k]; the last is the magnitude */
     size_t weights, weight_capacity;
@@ -123,9 +125,11 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *column, espi_fo
     v->outputs = outputs;
     v->rows = rows;
     v->banked = v->shape.kind == ESPI_POLY && form != ESPI_FORM_PLAIN && !rows;
+    v->bags = column->type == ESP_COLUMN_SEQUENCE || v->shape.owns > 0;
+    v->known_names = v->shape.owns;
     v->reader = (espi_bag_reader){.names = &v->names, .grow = true};
     v->weighted = espi_alloc_zero(outputs + 1, sizeof *v->weighted);
-    if (v->weighted == NULL) {
+    if (v->weighted == NULL || !espi_shape_names(&v->shape, &v->names)) {
         release(&v->part);
         return espi_no_memory(err);
     }
@@ -167,6 +171,17 @@ static bool look_vector(vector_online *v, size_t row)
     return true;
 }
 
+static bool scale(vector_online *v)
+{
+    v->scaled = v->x;
+    if (v->shape.owns == 0 || v->x.entries == 0) return true;
+    if (!espi_reserve(&v->value, &v->value_capacity, v->x.entries, sizeof *v->value)) return false;
+    for (size_t i = 0; i < v->x.entries; i++)
+        v->value[i] = espi_shape_weight(&v->shape, v->x.feature[i]) * v->x.value[i];
+    v->scaled.value = v->value;
+    return true;
+}
+
 /* Makes room for all that scores and rows need, so that they do not fail. */
 static bool reserve(vector_online *v)
 {
@@ -188,12 +203,11 @@ static bool reserve(vector_online *v)
 static esp_status look(espi_online_part *part, size_t row, esp_error *err)
 {
     vector_online *v = view(part);
-    if (!(v->column->type == ESP_COLUMN_SEQUENCE ? look_words(v, row) : look_vector(v, row)))
-        return espi_no_memory(err);
+    if (!(v->bags ? look_words(v, row) : look_vector(v, row)) || !scale(v)) return espi_no_memory(err);
     v->square = 0.0;
-    v->ones = v->x.entries <= ESPI_MOST_COUNTED;
+    v->ones = v->x.entries <= ESPI_MOST_COUNTED && v->shape.owns == 0;
     for (size_t i = 0; i < v->x.entries; i++) {
-        v->square += v->x.value[i] * v->x.value[i];
+        v->square += v->scaled.value[i] * v->x.value[i];
         v->ones = v->ones && v->x.value[i] == 1.0;
     }
     return is_folded(v) || reserve(v) ? ESP_OK : espi_no_memory(err);
@@ -210,7 +224,7 @@ static esp_status self(espi_online_part *part, double *value, esp_error *err)
 
 static espi_sparse example(const vector_online *v, size_t e)
 {
-    if (v->column->type == ESP_COLUMN_SEQUENCE) return espi_bag_row(&v->words, e);
+    if (v->bags) return espi_bag_row(&v->words, e);
     const espi_vectors *c = &v->column->vectors;
     const size_t from = c->row[e], entries = c->row[e + 1] - from;
     return entries > 0 ? (espi_sparse){c->feature + from, c->value + from, entries} : (espi_sparse){0};
@@ -221,7 +235,7 @@ static void values_by_pairs(const vector_online *v, double *out)
     for (size_t e = 0; e < v->count; e++) {
         const espi_sparse y = example(v, e);
         const double squares = v->shape.kind == ESPI_RBF ? v->square + v->squares[e] : 0.0;
-        out[e] = espi_shape_value(&v->shape, v->x, y, squares, 0.0, espi_sparse_dot(v->x, y));
+        out[e] = espi_shape_value(&v->shape, v->x, y, squares, 0.0, espi_sparse_dot(v->scaled, y));
     }
 }
 
@@ -246,7 +260,7 @@ static bool values_by_number(vector_online *v, double *out)
 
 static void values_by_dots(const vector_online *v, double *out)
 {
-    espi_postings_dots(&v->postings, v->x, out);
+    espi_postings_dots(&v->postings, v->scaled, out);
     if (v->shape.kind == ESPI_POLY) espi_shape_powers(&v->shape, out, v->count);
     for (size_t e = 0; e < v->count && v->shape.kind == ESPI_RBF; e++)
         out[e] = espi_shape_value(&v->shape, v->x, example(v, e), v->square + v->squares[e], 0.0, out[e]);
