@@ -37,34 +37,41 @@ static bool share_symbols(espi_gtk *g, const espi_forest *rows, const espi_fores
 static bool set_classes(espi_gtk *g, const espi_rules *rules, const espi_forest *f, const uint32_t *symbol)
 {
     /* Where labels cannot mutate they need no classes. */
-    uint32_t *class = rules == NULL || g->lambda2 == 0.0 ? NULL : espi_rules_classes(rules, f);
+    const bool needed = rules != NULL && (g->lambda2 != 0.0 || g->full);
+    uint32_t *class = needed ? espi_rules_classes(rules, f) : NULL;
     for (size_t i = 0; i < f->symbols.count; i++) {
         const uint32_t s = symbol == NULL ? (uint32_t)i : symbol[i];
         const uint32_t own = class == NULL ? ESPI_NO_SYMBOL : class[i];
         g->class[s] = own == ESPI_NO_SYMBOL ? s : ESPI_LEAF | own;
         g->size[s] = own == ESPI_NO_SYMBOL ? 1 : rules->class_size[own];
     }
-    const bool ok = class != NULL || rules == NULL || g->lambda2 == 0.0;
+    const bool ok = class != NULL || !needed;
     espi_free(class);
     return ok;
 }
 
 /* M */
-static double mutation(const espi_gtk *g, uint32_t a, uint32_t b)
+static double mutation(const espi_gtk *g, uint32_t a, uint32_t b, size_t lane)
 {
     const double l = g->lambda2, size = g->size[a];
     if (g->class[a] != g->class[b]) return 0.0;
-    return a == b ? 1.0 + (size - 1.0) * l * l : 2.0 * l + (size - 2.0) * l * l;
+    if (lane == 0) return a == b ? 1.0 + (size - 1.0) * l * l : 2.0 * l + (size - 2.0) * l * l;
+    if (lane != ESPI_GTK_LAMBDA2) return 0.0;
+    return a == b ? 2.0 * (size - 1.0) * l : 2.0 + 2.0 * (size - 2.0) * l;
 }
 
-double espi_gtk_common(const espi_gtk *g, uint32_t a, uint32_t b, int words)
+double espi_gtk_common(const espi_gtk *g, uint32_t a, uint32_t b, int words, size_t lane)
 {
-    if (words == 0 || !g->frontier) return a == b ? 1.0 : 0.0;
-    if (words == 2) return mutation(g, a, b);
-    return a == b ? 1.0 : g->class[a] == g->class[b] ? g->lambda2 : 0.0;
+    if (words == 2 && g->frontier) return mutation(g, a, b, lane);
+    if (a == b) return lane == 0 ? 1.0 : 0.0;
+    if (words == 0 || !g->frontier || g->class[a] != g->class[b]) return 0.0;
+    return lane == 0 ? g->lambda2 : lane == ESPI_GTK_LAMBDA2 ? 1.0 : 0.0;
 }
 
-double espi_gtk_words(const espi_gtk *g, uint32_t a, uint32_t b) { return g->lambda * mutation(g, a, b); }
+double espi_gtk_words(const espi_gtk *g, uint32_t a, uint32_t b, size_t lane)
+{
+    return lane == ESPI_GTK_LAMBDA ? mutation(g, a, b, 0) : g->lambda * mutation(g, a, b, lane);
+}
 
 /* ------------------------------------------------------------------ groups */
 
@@ -115,7 +122,7 @@ static bool add_group(describer *d, const espi_production *p, espi_gtk_group gro
         return false;
     for (size_t k = 0; k < group.arity; k++) {
         g->child[g->children] = d->key[k + 2];
-        g->optional[g->children] = d->optional != NULL && g->lambda1 > 0.0 && d->optional[p->children + k];
+        g->optional[g->children] = d->optional != NULL && d->optional[p->children + k];
         group.optional += g->optional[g->children++];
     }
     if (group.kind == kinds) g->kind_size[kinds] = 0;
@@ -127,11 +134,12 @@ static bool add_group(describer *d, const espi_production *p, espi_gtk_group gro
 static bool describe(espi_gtk *g, const espi_rules *rules, const espi_forest *f, const uint32_t *symbol, espi_side side)
 {
     uint32_t **group_of = &g->group_of[side];
-    bool *optional = rules == NULL ? NULL : espi_rules_optional(rules, f, NULL);
+    const bool needed = rules != NULL && (g->lambda1 != 0.0 || g->full);
+    bool *optional = needed ? espi_rules_optional(rules, f, NULL) : NULL;
     describer d = {.gtk = g, .forest = f, .symbol = symbol, .optional = optional};
     *group_of = espi_alloc(f->productions, sizeof **group_of);
     g->productions[side] = f->productions;
-    bool ok = *group_of != NULL && (rules == NULL || optional != NULL);
+    bool ok = *group_of != NULL && (!needed || optional != NULL);
     for (size_t i = 0; ok && i < f->productions; i++) {
         const espi_production *p = &f->production[i];
         espi_gtk_group group = {.label = symbol == NULL ? p->label : symbol[p->label], .words = ESPI_NO_NODE};
@@ -147,8 +155,9 @@ static bool describe(espi_gtk *g, const espi_rules *rules, const espi_forest *f,
     return ok;
 }
 
-bool espi_gtk_begin(espi_gtk *g, const espi_leaf *leaf, const espi_forest *rows, const espi_forest *cols)
+bool espi_gtk_begin(espi_gtk *g, const espi_leaf *leaf, bool full, const espi_forest *rows, const espi_forest *cols)
 {
+    g->full = full;
     g->lambda = espi_leaf_value(leaf, "lambda");
     g->lambda1 = espi_leaf_value(leaf, "lambda1");
     g->lambda2 = espi_leaf_value(leaf, "lambda2");

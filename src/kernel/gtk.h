@@ -12,12 +12,16 @@
  * mutate into the other gives lambda2: without it the kernel would not be an inner product.
  *
  * Here: what is known of productions; the kernel pair by pair; which productions can be aligned; the matching of a tree
- * against the DAG of dag.h, whose groups are productions here too. */
+ * against the DAG of dag.h, whose groups are productions here too.
+ *
+ * Where gradients are asked for numbers have lanes (lanes.h), for lambda, lambda1 and lambda2. */
 #ifndef ESPI_GTK_H
 #define ESPI_GTK_H
 
 #include "kernel/dag.h"
 #include "kernel/kernel.h"
+
+enum { ESPI_GTK_LAMBDA = 1, ESPI_GTK_LAMBDA1, ESPI_GTK_LAMBDA2, ESPI_GTK_LANES }; /* in the order of the parameters */
 
 /* ------------------------------------------------------------- productions */
 
@@ -33,12 +37,13 @@ typedef struct espi_gtk_group { /* the nodes of one production; with words=0 the
 typedef struct espi_gtk {
     double lambda, lambda1, lambda2;
     bool words, frontier;
+    bool full; /* what is worth 0 because lambda1 or lambda2 is takes part too, for its derivatives */
     espi_symbols keys, kinds, sequences; /* groups; kinds; words of pre-terminals: each a number */
     espi_gtk_group *group;
     uint32_t *place; /* per group: its number among those of its kind */
     size_t group_capacity, place_capacity;
     uint32_t *child; /* symbol * 2 + (1 if inner) */
-    bool *optional;  /* with lambda1 = 0 nothing is */
+    bool *optional;  /* with lambda1 = 0 nothing is, unless `full` */
     size_t children, child_capacity, optional_capacity;
     uint32_t *class; /* per symbol: equal where labels may stand for each other; a label in no class has its own */
     uint32_t *size;  /* per symbol: labels of its class */
@@ -52,13 +57,14 @@ typedef struct espi_gtk {
 
 /* Fills a zeroed one; the leaf may go then. Groups and symbols of the columns have the same numbers whatever the rows
  * are, smaller ones than those that only the rows have. False: memory is out. */
-bool espi_gtk_begin(espi_gtk *gtk, const espi_leaf *leaf, const espi_forest *rows, const espi_forest *cols);
+bool espi_gtk_begin(espi_gtk *gtk, const espi_leaf *leaf, bool full, const espi_forest *rows, const espi_forest *cols);
 void espi_gtk_clear(espi_gtk *gtk);
 
-/* m of two labels, as both, one or none of the nodes is a pre-terminal (`words`: how many are); of both: M. */
-double espi_gtk_common(const espi_gtk *gtk, uint32_t a, uint32_t b, int words);
-/* Delta of two pre-terminals with the same words. */
-double espi_gtk_words(const espi_gtk *gtk, uint32_t label_a, uint32_t label_b);
+/* A lane of m of two labels, as both, one or none of the nodes is a pre-terminal (`words`: how many are); of both: M.
+ */
+double espi_gtk_common(const espi_gtk *gtk, uint32_t a, uint32_t b, int words, size_t lane);
+/* A lane of Delta of two pre-terminals with the same words. */
+double espi_gtk_words(const espi_gtk *gtk, uint32_t label_a, uint32_t label_b, size_t lane);
 
 /* ------------------------------------------------------------- pair by pair */
 
@@ -101,11 +107,15 @@ bool espi_gtk_pair_wide(const espi_gtk *gtk, const espi_gtk_tree *a, const espi_
 
 /* ------------------------------------------------------- groups that can meet */
 
+typedef struct espi_gtk_factor { /* s of two inner children, but for Delta of nodes that are no pre-terminals */
+    double both, one, none;      /* m, as both, one or none are pre-terminals */
+    double hit;                  /* m + Delta of both with the same words */
+} espi_gtk_factor;
+
 typedef struct espi_gtk_cell { /* two children that some alignment keeps together */
     uint32_t k, l;             /* which of the children ... */
     uint32_t p, q;             /* ... and of the inner children; ESPI_NO_NODE: words, whose value is 1 */
-    double both, one, none;    /* m, as both, one or none are pre-terminals */
-    double hit;                /* m + Delta of both with the same words */
+    espi_gtk_factor factor;
 } espi_gtk_cell;
 
 typedef struct espi_gtk_meeting { /* of a group with a group of the columns */
@@ -138,10 +148,13 @@ typedef struct espi_gtk_index {
 
 bool espi_gtk_index_make(espi_gtk_index *index, const espi_gtk *gtk, const espi_dag *dag);
 void espi_gtk_index_free(espi_gtk_index *index);
-/* For the groups that occur on one side. */
-bool espi_gtk_link_make(espi_gtk_link *link, const espi_gtk *gtk, espi_side side, const espi_gtk_index *index,
+/* For the groups of the rows; `own`: only for those of the DAG itself. */
+bool espi_gtk_link_make(espi_gtk_link *link, const espi_gtk *gtk, bool own, const espi_gtk_index *index,
                         const espi_dag *dag);
 void espi_gtk_link_free(espi_gtk_link *link);
+/* A lane of the factor of two labels, and of the scale of a meeting with a group. */
+espi_gtk_factor espi_gtk_factor_of(const espi_gtk *gtk, uint32_t label_a, uint32_t label_b, size_t lane);
+double espi_gtk_scale(const espi_gtk *gtk, const espi_gtk_meeting *meeting, uint32_t with, size_t lane);
 
 /* ---------------------------------------------------------------- matching */
 
@@ -151,9 +164,9 @@ typedef struct espi_gtk_matcher espi_gtk_matcher;
 espi_gtk_matcher *espi_gtk_matcher_new(const espi_gtk *gtk, const espi_gtk_index *index, const espi_gtk_link *link,
                                        const espi_dag *dag, const esp_run *run);
 void espi_gtk_matcher_free(espi_gtk_matcher *matcher);
-/* As espi_match_row and espi_match_score (dag.h). */
-esp_status espi_gtk_match_row(espi_gtk_matcher *matcher, const espi_plan *plan, size_t from, size_t to, double *out,
-                              esp_error *err);
+/* As espi_match_row and espi_match_score (dag.h); with lanes: out[lane * (to - from) + j - from]. */
+esp_status espi_gtk_match_row(espi_gtk_matcher *matcher, const espi_plan *plan, size_t from, size_t to, size_t lanes,
+                              double *out, esp_error *err);
 esp_status espi_gtk_match_score(espi_gtk_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs,
                                 double *score, esp_error *err);
 

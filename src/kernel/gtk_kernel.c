@@ -6,14 +6,19 @@
 #include "base/text.h"
 #include "kernel/bound.h"
 #include "kernel/gtk.h"
+#include "kernel/lanes.h"
 #include "kernel/rules.h"
 
 #include <math.h>
 #include <string.h>
 
+static const char *const algorithms[] = {"fgtk3", "fgtk2", "fgtk1", "gtk", NULL}; /* as espi_gtk_algorithm */
+
 typedef struct gtk_part {
     espi_part part;
     const struct gtk_part *base; /* whose side of the columns is used: this part's own, or that of another */
+    const espi_leaf *leaf;
+    const espi_column *column[2]; /* per espi_side */
     espi_gtk_algorithm algorithm;
     const espi_forest *rows, *cols; /* may be the same */
     espi_gtk gtk;
@@ -27,6 +32,10 @@ typedef struct gtk_part {
 typedef struct workspace {
     espi_gtk_matcher *matcher;
     espi_gtk_scratch scratch;
+    double *rows; /* of a gradient: those of all lanes */
+    size_t row_capacity;
+    espi_part *full; /* for gradients where the part is not full; NULL: not needed yet */
+    struct workspace *of_full;
 } workspace;
 
 static const gtk_part *view(const espi_part *part) { return (const gtk_part *)(const void *)part; }
@@ -103,7 +112,7 @@ static esp_status prepare_dag(gtk_part *t, const esp_run *run, esp_error *err)
     }
     if (status == ESP_OK && t->rows != t->cols)
         status = espi_plans_make(&t->row_plans, t->rows, t->gtk.group_of[ESPI_ROWS], groups, run, err);
-    if (status == ESP_OK && !espi_gtk_link_make(&t->link, &t->gtk, ESPI_ROWS, &t->base->index, &t->base->dag))
+    if (status == ESP_OK && !espi_gtk_link_make(&t->link, &t->gtk, false, &t->base->index, &t->base->dag))
         status = espi_no_memory(err);
     return status;
 }
@@ -132,32 +141,44 @@ static esp_status check_variations(const gtk_part *t, const espi_forest *f, cons
     return status;
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
-                       const esp_run *run, espi_part **out, esp_error *err)
+static esp_status bind_as(const espi_leaf *leaf, bool full, const espi_column *rows, const espi_column *cols,
+                          const espi_part *like, const esp_run *run, espi_part **out, esp_error *err)
 {
     *out = NULL;
     gtk_part *t = espi_alloc_zero(1, sizeof *t);
     if (t == NULL) return espi_no_memory(err);
     t->part.class = leaf->class;
     t->base = like != NULL ? view(like) : t;
+    t->leaf = leaf;
+    t->column[ESPI_ROWS] = rows;
+    t->column[ESPI_COLS] = cols;
     t->rows = &rows->trees;
     t->cols = &cols->trees;
     t->algorithm = (espi_gtk_algorithm)espi_leaf_value(leaf, "algorithm");
     esp_status status = check_variations(t, t->rows, leaf->rules, err);
     if (status == ESP_OK && t->rows != t->cols) status = check_variations(t, t->cols, leaf->rules, err);
-    if (status == ESP_OK && !espi_gtk_begin(&t->gtk, leaf, t->rows, t->cols)) status = espi_no_memory(err);
+    if (status == ESP_OK && !espi_gtk_begin(&t->gtk, leaf, full, t->rows, t->cols)) status = espi_no_memory(err);
     if (status == ESP_OK) status = t->algorithm == ESPI_FGTK3 ? prepare_dag(t, run, err) : prepare_pairs(t, err);
     if (status == ESP_OK) *out = &t->part;
     else release(&t->part);
     return status;
 }
 
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+                       const esp_run *run, espi_part **out, esp_error *err)
+{
+    return bind_as(leaf, false, rows, cols, like, run, out, err);
+}
+
 static void workspace_free(void *pointer)
 {
     workspace *w = pointer;
     if (w == NULL) return;
+    workspace_free(w->of_full);
+    release(w->full);
     espi_gtk_matcher_free(w->matcher);
     espi_gtk_scratch_free(&w->scratch);
+    espi_free(w->rows);
     espi_free(w);
 }
 
@@ -187,7 +208,7 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     memset(out, 0, (to - from) * sizeof *out);
     if (t->algorithm == ESPI_FGTK3) {
         const espi_plan plan = plan_of(t, ESPI_ROWS, i);
-        return espi_gtk_match_row(w->matcher, &plan, from, to, out, err);
+        return espi_gtk_match_row(w->matcher, &plan, from, to, 1, out, err);
     }
     const espi_gtk_tree *a = &(t->rows != t->cols ? t->row_trees : t->base->col_trees)[i], *b = t->base->col_trees;
     bool ok = true;
@@ -198,21 +219,27 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
 
 enum { LARGE = 512 }; /* nodes from which on a tree is matched against a DAG of its own */
 
-/* Of a large tree: along a chain that repeats, the columns of a DAG converge, where pairs of nodes would all be
- * visited. */
-static esp_status large_value(const gtk_part *t, espi_side side, const espi_plan *plan, const esp_run *run,
-                              double *value, esp_error *err)
+/* Trees first .. last-1 with themselves, by a DAG of these alone; all lanes of one, then of the next. */
+static esp_status dag_values(const gtk_part *t, espi_side side, size_t first, size_t last, const esp_run *run,
+                             size_t lanes, double *value, esp_error *err)
 {
     espi_dag dag = {0};
     espi_gtk_index index = {0};
     espi_gtk_link link = {0};
     espi_gtk_matcher *matcher = NULL;
-    *value = 0.0;
-    if (espi_dag_insert(&dag, plan) && espi_gtk_index_make(&index, &t->gtk, &dag) &&
-        espi_gtk_link_make(&link, &t->gtk, side, &index, &dag))
+    bool ok = true;
+    for (size_t i = first; ok && i < last; i++) {
+        const espi_plan plan = plan_of(t, side, i);
+        ok = espi_dag_insert(&dag, &plan);
+    }
+    if (ok && espi_gtk_index_make(&index, &t->gtk, &dag) && espi_gtk_link_make(&link, &t->gtk, true, &index, &dag))
         matcher = espi_gtk_matcher_new(&t->gtk, &index, &link, &dag, run);
-    const esp_status status =
-        matcher == NULL ? espi_no_memory(err) : espi_gtk_match_row(matcher, plan, 0, 1, value, err);
+    esp_status status = matcher == NULL ? espi_no_memory(err) : ESP_OK;
+    memset(value, 0, (last - first) * lanes * sizeof *value);
+    for (size_t i = 0; status == ESP_OK && i < last - first; i++) {
+        const espi_plan plan = plan_of(t, side, first + i);
+        status = espi_gtk_match_row(matcher, &plan, i, i + 1, lanes, value + i * lanes, err);
+    }
     espi_gtk_matcher_free(matcher);
     espi_gtk_link_free(&link);
     espi_gtk_index_free(&index);
@@ -225,6 +252,7 @@ typedef struct self_job {
     const esp_run *run;
     espi_side side;
     double *out;
+    const double *weight; /* of a gradient */
     struct self_worker {
         espi_gtk_tree tree;
         espi_gtk_scratch scratch;
@@ -236,11 +264,9 @@ static esp_status self_value(void *context, size_t item, int number, esp_error *
     const self_job *j = context;
     struct self_worker *w = &j->worker[number];
     const espi_forest *f = forest_of(j->part, j->side);
-    if (j->part->algorithm == ESPI_FGTK3) {
-        const espi_plan plan = plan_of(j->part, j->side, item);
-        const esp_run *run = number == 0 ? j->run : NULL;
-        if (plan.nodes > LARGE) return large_value(j->part, j->side, &plan, run, &j->out[item], err);
-    }
+    /* Along a chain that repeats, the columns of a DAG converge, where pairs of nodes would all be visited. */
+    if (j->part->algorithm == ESPI_FGTK3 && plan_of(j->part, j->side, item).nodes > LARGE)
+        return dag_values(j->part, j->side, item, item + 1, number == 0 ? j->run : NULL, 1, &j->out[item], err);
     if (espi_gtk_tree_fill(&w->tree, &j->part->gtk, f, groups_of(j->part, j->side), f->root[item]) &&
         espi_gtk_pair(&j->part->gtk, j->part->algorithm, &w->tree, &w->tree, &w->scratch, &j->out[item]))
         return ESP_OK;
@@ -278,6 +304,88 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
     espi_gtk_tree_free(&b);
     espi_gtk_scratch_free(&scratch);
     return ok ? ESP_OK : espi_no_memory(err);
+}
+
+/* ------------------------------------------------------------- gradients */
+
+/* The engine of algorithm=fgtk3 has derivatives, the others are there to compare values. */
+static esp_status check_algorithm(const gtk_part *t, esp_error *err)
+{
+    if (t->algorithm == ESPI_FGTK3) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "gtk(algorithm=%s) has no gradient: leave `algorithm` out",
+                     algorithms[t->algorithm]);
+}
+
+/* Whether the part leaves something out that has derivatives. Few ask for gradients there: a full part is made for
+ * those. */
+static bool is_partial(const gtk_part *t)
+{
+    return !t->gtk.full && t->leaf->rules != NULL && (t->gtk.lambda1 == 0.0 || t->gtk.lambda2 == 0.0);
+}
+
+static esp_status make_full(const gtk_part *t, const esp_run *run, espi_part **out, esp_error *err)
+{
+    return bind_as(t->leaf, true, t->column[ESPI_ROWS], t->column[ESPI_COLS], NULL, run, out, err);
+}
+
+static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
+                           double *out, esp_error *err)
+{
+    workspace *w = pointer;
+    const size_t n = to - from;
+    esp_status status = check_algorithm(view(part), err);
+    if (status == ESP_OK && is_partial(view(part))) {
+        if (w->full == NULL) status = make_full(view(part), NULL, &w->full, err);
+        if (status == ESP_OK && w->of_full == NULL) w->of_full = workspace_new(w->full, NULL);
+        if (status == ESP_OK && w->of_full == NULL) status = espi_no_memory(err);
+        part = w->full;
+        w = w->of_full;
+    }
+    if (status != ESP_OK || n == 0) return status;
+    if (!espi_reserve(&w->rows, &w->row_capacity, ESPI_GTK_LANES * n, sizeof *w->rows)) return espi_no_memory(err);
+    memset(w->rows, 0, ESPI_GTK_LANES * n * sizeof *w->rows);
+    const espi_plan plan = plan_of(view(part), ESPI_ROWS, i);
+    status = espi_gtk_match_row(w->matcher, &plan, from, to, ESPI_GTK_LANES, w->rows, err);
+    if (status == ESP_OK) espi_lanes_weigh(w->rows, n, ESPI_GTK_LANES, weight, out);
+    return status;
+}
+
+enum { CHUNK = 32 }; /* trees that share a DAG, to which each is matched: making one takes as long as many rows */
+
+/* The gradient of the self-values of a chunk. */
+static esp_status chunk_gradient(void *context, size_t item, int number, esp_error *err)
+{
+    const self_job *j = context;
+    const size_t first = item * CHUNK, trees = forest_of(j->part, j->side)->roots;
+    const size_t last = trees - first < CHUNK ? trees : first + CHUNK;
+    double value[CHUNK * ESPI_GTK_LANES], *sum = j->out + item * ESPI_GTK_LANES;
+    const esp_status status =
+        dag_values(j->part, j->side, first, last, number == 0 ? j->run : NULL, ESPI_GTK_LANES, value, err);
+    for (size_t i = first; status == ESP_OK && i < last; i++)
+        espi_lanes_weigh(value + (i - first) * ESPI_GTK_LANES, 1, ESPI_GTK_LANES, &j->weight[i], sum);
+    return status;
+}
+
+static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                    double *out, esp_error *err)
+{
+    espi_part *full = NULL;
+    esp_status status = check_algorithm(view(part), err);
+    if (status == ESP_OK && is_partial(view(part))) {
+        status = make_full(view(part), run, &full, err);
+        part = full;
+    }
+    if (status != ESP_OK) return status;
+    const size_t items = (forest_of(view(part), side)->roots + CHUNK - 1) / CHUNK;
+    self_job j = {.part = view(part), .run = run, .side = side, .weight = weight};
+    j.out = espi_alloc_zero(items, ESPI_GTK_LANES * sizeof *j.out);
+    status =
+        j.out == NULL ? espi_no_memory(err) : espi_parallel(run, "preparing the norms", items, chunk_gradient, &j, err);
+    for (size_t i = 0; status == ESP_OK && i < items; i++)
+        for (size_t p = 0; p + 1 < ESPI_GTK_LANES; p++) out[p] += j.out[i * ESPI_GTK_LANES + p];
+    espi_free(j.out);
+    release(full);
+    return status;
 }
 
 /* ---------------------------------------------------------------- scorer */
@@ -322,11 +430,10 @@ static esp_status score(const espi_part *part, const void *pointer, void *work, 
 
 /* ----------------------------------------------------------------- table */
 
-static const char *const algorithms[] = {"fgtk3", "fgtk2", "fgtk1", "gtk", NULL};
-
 #define SHARE(name, help, fallback)                                                                                    \
     {                                                                                                                  \
-        .info = {name, help, fallback, "a number from 0 to 1"}, .type = ESPI_NUMBER, .low = 0.0, .high = 1.0           \
+        .info = {name, help, fallback, "a number from 0 to 1"}, .type = ESPI_NUMBER, .low = 0.0, .high = 1.0,          \
+        .draw_low = 0.01, .draw_high = 1.0                                                                             \
     }
 #define SWITCH(name, help)                                                                                             \
     {                                                                                                                  \
@@ -342,7 +449,9 @@ const espi_kernel_class espi_kernel_gtk = {
              .type = ESPI_NUMBER,
              .low = 0.0,
              .low_open = true,
-             .high = HUGE_VAL},
+             .high = HUGE_VAL,
+             .draw_low = 1e-4,
+             .draw_high = 1.0},
             SHARE("lambda1", "weight of each optional child that is removed", "0.6"),
             SHARE("lambda2", "weight of each label of a pre-terminal that is changed within its class", "0.3"),
             {.info = {"grammar", "optional children and classes of labels (docs/grammars.md)", "{}",
@@ -366,5 +475,6 @@ const espi_kernel_class espi_kernel_gtk = {
     .fold = fold,
     .folded_free = folded_free,
     .score = score,
-    .gradient = NULL, /* its place; no gradient yet in lambda, lambda1 and lambda2 */
+    .gradient = gradient,
+    .gradient_diagonal = gradient_diagonal,
 };

@@ -152,6 +152,26 @@ static void count_alignments(const espi_gtk *g, const espi_gtk_group *p, const e
     }
 }
 
+espi_gtk_factor espi_gtk_factor_of(const espi_gtk *g, uint32_t a, uint32_t b, size_t lane)
+{
+    const double both = espi_gtk_common(g, a, b, 2, lane);
+    return (espi_gtk_factor){.both = both,
+                             .one = espi_gtk_common(g, a, b, 1, lane),
+                             .none = espi_gtk_common(g, a, b, 0, lane),
+                             .hit = both + espi_gtk_words(g, a, b, lane)};
+}
+
+double espi_gtk_scale(const espi_gtk *g, const espi_gtk_meeting *meeting, uint32_t with, size_t lane)
+{
+    const espi_gtk_group *p = &g->group[meeting->group], *q = &g->group[with];
+    if (q->words != ESPI_NO_NODE) return espi_gtk_words(g, p->label, q->label, lane);
+    const unsigned removed = meeting->single ? (unsigned)(p->arity + q->arity - 2 * meeting->cells) : 0;
+    if (lane == 0) return g->lambda * espi_power(g->lambda1, removed);
+    if (lane == ESPI_GTK_LAMBDA) return espi_power(g->lambda1, removed);
+    if (lane != ESPI_GTK_LAMBDA1 || removed == 0) return 0.0;
+    return g->lambda * removed * espi_power(g->lambda1, removed - 1);
+}
+
 static bool add_cell(linker *w, const espi_gtk_group *p, const espi_gtk_group *q, size_t k, size_t l, uint32_t ip,
                      uint32_t iq)
 {
@@ -161,14 +181,8 @@ static bool add_cell(linker *w, const espi_gtk_group *p, const espi_gtk_group *q
     if (!espi_reserve(&link->cell, &link->cell_capacity, link->cells + 1, sizeof *link->cell)) return false;
     espi_gtk_cell cell = {.k = (uint32_t)k, .l = (uint32_t)l, .p = ESPI_NO_NODE, .q = ESPI_NO_NODE};
     if ((a & 1) != 0)
-        cell = (espi_gtk_cell){.k = cell.k,
-                               .l = cell.l,
-                               .p = ip,
-                               .q = iq,
-                               .both = espi_gtk_common(g, a >> 1, b >> 1, 2),
-                               .one = espi_gtk_common(g, a >> 1, b >> 1, 1),
-                               .none = espi_gtk_common(g, a >> 1, b >> 1, 0)};
-    if (cell.both > 0.0) cell.hit = cell.both + espi_gtk_words(g, a >> 1, b >> 1);
+        cell = (espi_gtk_cell){
+            .k = cell.k, .l = cell.l, .p = ip, .q = iq, .factor = espi_gtk_factor_of(g, a >> 1, b >> 1, 0)};
     link->cell[link->cells++] = cell;
     return true;
 }
@@ -190,14 +204,14 @@ static bool compare(linker *w, uint32_t number, uint32_t with)
     count_alignments(g, p, q, true, after, after + size);
     espi_gtk_link *link = w->link;
     if (!espi_reserve(&link->meeting, &link->meeting_capacity, link->meetings + 1, sizeof *link->meeting)) return false;
-    espi_gtk_meeting meeting = {.group = number, .single = alignments == 1.0, .scale = g->lambda, .cell = link->cells};
+    espi_gtk_meeting meeting = {.group = number, .single = alignments == 1.0, .cell = link->cells};
     for (uint32_t k = 0, ip = 0; k < m; ip += g->child[p->children + k++] & 1)
         for (uint32_t l = 0, iq = 0; l < n; iq += g->child[q->children + l++] & 1)
             if (before[k * width + l] > 0.0 && after[(m - k - 1) * width + n - l - 1] > 0.0 &&
                 possible(g, g->child[p->children + k], g->child[q->children + l]) && !add_cell(w, p, q, k, l, ip, iq))
                 return false;
     meeting.cells = link->cells - meeting.cell;
-    if (meeting.single) meeting.scale *= espi_power(g->lambda1, (unsigned)(m + n - 2 * meeting.cells));
+    meeting.scale = espi_gtk_scale(g, &meeting, with, 0);
     link->meeting[link->meetings++] = meeting;
     return true;
 }
@@ -239,11 +253,12 @@ static bool link_words(linker *w, uint32_t with)
         const uint32_t key[3] = {(uint32_t)member[low], 1, q->words};
         const uint32_t number = espi_symbols_find(&g->keys, (const char *)key, sizeof key);
         if (number >= w->dag->groups || w->dag->group[number].vertices == 0) continue;
-        const double delta = espi_gtk_words(g, g->group[number].label, q->label);
         if (!espi_reserve(&w->link->meeting, &w->link->meeting_capacity, w->link->meetings + 1,
                           sizeof *w->link->meeting))
             return false;
-        w->link->meeting[w->link->meetings++] = (espi_gtk_meeting){.group = number, .single = true, .scale = delta};
+        espi_gtk_meeting meeting = {.group = number, .single = true};
+        meeting.scale = espi_gtk_scale(g, &meeting, with, 0);
+        w->link->meeting[w->link->meetings++] = meeting;
     }
     return true;
 }
@@ -264,17 +279,18 @@ static bool list_members(linker *w)
     return w->members != NULL;
 }
 
-bool espi_gtk_link_make(espi_gtk_link *link, const espi_gtk *g, espi_side side, const espi_gtk_index *index,
+bool espi_gtk_link_make(espi_gtk_link *link, const espi_gtk *g, bool own, const espi_gtk_index *index,
                         const espi_dag *dag)
 {
-    const espi_side from = g->group_of[ESPI_ROWS] != NULL ? side : ESPI_COLS;
+    const espi_side from = g->group_of[ESPI_ROWS] != NULL ? ESPI_ROWS : ESPI_COLS;
     const size_t groups = g->keys.count;
     linker w = {.link = link, .gtk = g, .index = index, .dag = dag};
     bool *wanted = espi_alloc_zero(groups, sizeof *wanted);
     link->start = espi_alloc_zero(groups + 1, sizeof *link->start);
     w.stamp = espi_alloc_zero(dag->groups, sizeof *w.stamp);
     bool ok = wanted != NULL && link->start != NULL && w.stamp != NULL && list_members(&w);
-    for (size_t i = 0; ok && i < g->productions[from]; i++) wanted[g->group_of[from][i]] = true;
+    for (size_t i = 0; ok && own && i < groups && i < dag->groups; i++) wanted[i] = dag->group[i].vertices > 0;
+    for (size_t i = 0; ok && !own && i < g->productions[from]; i++) wanted[g->group_of[from][i]] = true;
     for (uint32_t i = 0; ok && i < groups; i++) {
         if (wanted[i]) ok = g->group[i].words != ESPI_NO_NODE ? link_words(&w, i) : link_inner(&w, i);
         link->start[i + 1] = link->meetings;

@@ -268,12 +268,12 @@ static double common(const pairing *p, uint32_t f, uint32_t g, uint32_t x, uint3
     const bool word_x = p->gtk->group[p->a->group[x]].words != ESPI_NO_NODE,
                word_y = p->gtk->group[p->b->group[y]].words != ESPI_NO_NODE;
     *below = word_x == word_y;
-    return espi_gtk_common(p->gtk, f >> 1, g >> 1, word_x + word_y);
+    return espi_gtk_common(p->gtk, f >> 1, g >> 1, word_x + word_y, 0);
 }
 
 static double word_value(const espi_gtk *g, const espi_gtk_group *a, const espi_gtk_group *b)
 {
-    return a->words == b->words ? espi_gtk_words(g, a->label, b->label) : 0.0;
+    return a->words == b->words ? espi_gtk_words(g, a->label, b->label, 0) : 0.0;
 }
 
 /* Makes room for two lists of children of these lengths; numbers of `size` bytes, and what skipping each costs. */

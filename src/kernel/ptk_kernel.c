@@ -9,46 +9,30 @@
  *
  * J1 and J2 are increasing sequences of children, of one length >= 1; g(J) = last - first + 1 - length are the gaps.
  *
- * S is a sum over chains of cells (k, l), each cell further right in both. Their length is asked nowhere, so one
- * table does: with d(k, l) = Delta of child k and child l,
- *
- *     P(k, l) = d(k, l) (1 + Q(k-1, l-1))                        chains that end in the cell
- *     R(k, l) = P(k, l) + lambda R(k, l-1)
- *     Q(k, l) = R(k, l) + lambda Q(k-1, l)  = sum over i <= k, j <= l of lambda^(k-i + l-j) P(i, j)
- *     S       = sum of all P(k, l)
- *
- * in O(|c1| |c2|), and nothing cancels. Where few cells have equal labels, Q is summed over the cells before (k, l)
- * instead. Over the shared forest (soft.h) mu lambda^2 (terminal), which all nodes with equal labels have in common, is
- * the constant part, and mu S the excess. */
+ * Over the shared forest (soft.h) mu lambda^2 (terminal), which all nodes with equal labels have in common, is the
+ * constant part, and mu S the excess (ptk_children.c). */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/hot.h"
+#include "kernel/ptk_children.h"
 #include "kernel/ptk_pair.h"
-#include "kernel/soft.h"
 
 #include <math.h>
 
-enum { POWERS = 64 };
-
 typedef enum ptk_algorithm { PTK_DAG, PTK_PAIR } ptk_algorithm;
-
-typedef struct ptk_rules {
-    espi_soft_rules rules;
-    espi_ptk_values values;
-    double inner, leaf;   /* Delta of equal labels without S: of two inner nodes, and where one is a leaf */
-    double power[POWERS]; /* of lambda */
-} ptk_rules;
 
 typedef struct ptk_part {
     espi_soft_part soft;
-    ptk_rules rules;
+    espi_ptk_rules rules;
     ptk_algorithm algorithm;
     espi_ptk_flat *flat_rows, *flat_cols; /* algorithm pair; flat_rows NULL: rows is cols */
 } ptk_part;
 
 /* ------------------------------------------------------------------ rules */
 
-static const ptk_rules *rules_of(const espi_soft_rules *rules) { return (const ptk_rules *)(const void *)rules; }
+static const espi_ptk_rules *rules_of(const espi_soft_rules *rules)
+{
+    return (const espi_ptk_rules *)(const void *)rules;
+}
 
 /* Codes and atoms: symbol * 2, and 1 more for an inner node. */
 static uint32_t name_of(const espi_forest *forest, const uint32_t *symbol, espi_ref node)
@@ -78,9 +62,9 @@ static uint32_t key(const espi_soft_rules *rules, uint32_t code)
 
 static espi_soft_cell cell(const espi_soft_rules *rules, uint32_t code_p, uint32_t code_q)
 {
-    const ptk_rules *r = rules_of(rules);
+    const espi_ptk_rules *r = rules_of(rules);
     if ((code_p & code_q & 1) != 0) return (espi_soft_cell){.kind = ESPI_DEEP, .base = r->inner};
-    return (espi_soft_cell){.kind = r->leaf > 0.0 ? ESPI_CONSTANT : ESPI_APART, .base = r->leaf};
+    return (espi_soft_cell){.kind = ESPI_CONSTANT, .base = r->leaf}; /* 0 still has a derivative in terminal */
 }
 
 static uint64_t atom(const espi_soft_rules *rules, const espi_forest *forest, const uint32_t *symbol, espi_ref node)
@@ -89,179 +73,12 @@ static uint64_t atom(const espi_soft_rules *rules, const espi_forest *forest, co
     return name_of(forest, symbol, node);
 }
 
-static bool partner(const espi_soft_rules *rules, uint64_t name, size_t number, uint64_t *other, double *value)
+static bool partner(const espi_soft_rules *rules, uint64_t name, size_t number, uint64_t *other, const double **value)
 {
-    const ptk_rules *r = rules_of(rules);
+    const espi_ptk_rules *r = rules_of(rules);
     *other = number == 0 ? name | 1 : name & ~UINT64_C(1);
     *value = (name & *other & 1) != 0 ? r->inner : r->leaf;
     return number < 2;
-}
-
-/* --------------------------------------------------------------- children */
-
-static inline double power(const ptk_rules *r, size_t exponent)
-{
-    return exponent < POWERS ? r->power[exponent] : espi_power(r->values.lambda, (unsigned)exponent);
-}
-
-/* Whether cell j may come right before cell i in a chain, and the gaps between them. */
-static inline bool before(const espi_soft_meeting *m, size_t j, size_t i, size_t *gaps)
-{
-    if (m->k[j] >= m->k[i] || m->l[j] >= m->l[i]) return false;
-    *gaps = (m->k[i] - m->k[j] - 1) + (m->l[i] - m->l[j] - 1);
-    return true;
-}
-
-/* S by chains of few cells, for one vertex; p has room for the cells. */
-static double chain_one(const ptk_rules *r, const espi_soft_meeting *m, double *p)
-{
-    double s = 0.0;
-    size_t gaps;
-    for (size_t i = 0; i < m->cells; i++) {
-        double sum = 1.0;
-        for (size_t j = 0; j < i; j++)
-            if (before(m, j, i, &gaps)) sum += power(r, gaps) * p[j];
-        p[i] = m->value[i] * sum;
-        s += p[i];
-    }
-    return s;
-}
-
-/* The same for many vertices side by side; p is as long as m->value. */
-HOT static void chain_many(const ptk_rules *r, const espi_soft_meeting *m, double *restrict p, double *restrict out)
-{
-    const size_t n = m->n;
-    size_t gaps;
-    for (size_t x = 0; x < n; x++) out[x] = 0.0;
-    for (size_t i = 0; i < m->cells; i++) {
-        const double *restrict value = m->value + i * n;
-        double *restrict sum = p + i * n;
-        for (size_t x = 0; x < n; x++) sum[x] = 1.0;
-        for (size_t j = 0; j < i; j++) {
-            if (!before(m, j, i, &gaps)) continue;
-            const double *restrict earlier = p + j * n;
-            const double factor = power(r, gaps);
-            for (size_t x = 0; x < n; x++) sum[x] += factor * earlier[x];
-        }
-        for (size_t x = 0; x < n; x++) {
-            sum[x] *= value[x];
-            out[x] += sum[x];
-        }
-    }
-}
-
-/* S by the table, row by row, for one vertex: ended[l] = Q(k, l). Adds to what earlier rows gave. */
-static double table_one(const ptk_rules *r, const espi_soft_meeting *m, double *ended, double s)
-{
-    const double lambda = r->values.lambda;
-    const size_t wide = m->q.children;
-    for (size_t k = m->from, c = 0; k < m->to; k++) {
-        double row = 0.0, corner = 0.0;
-        for (size_t l = 0; l < wide; l++) {
-            const double above = ended[l];
-            row *= lambda;
-            if (c < m->cells && m->k[c] == k && m->l[c] == l) {
-                const double p = m->value[c++] * (1.0 + corner);
-                s += p;
-                row += p;
-            }
-            ended[l] = row + lambda * above;
-            corner = above;
-        }
-    }
-    return s;
-}
-
-/* The same for many vertices side by side. `ended` has room for a row of the table and two values more, n numbers each.
- */
-HOT static void table_many(const ptk_rules *r, const espi_soft_meeting *m, double *restrict ended, double *restrict out)
-{
-    const double lambda = r->values.lambda;
-    const size_t n = m->n, wide = m->q.children;
-    double *restrict row = ended + wide * n, *restrict corner = row + n;
-    for (size_t k = m->from, c = 0; k < m->to; k++) {
-        for (size_t x = 0; x < n; x++) row[x] = corner[x] = 0.0;
-        for (size_t l = 0; l < wide; l++) {
-            double *restrict end = ended + l * n;
-            for (size_t x = 0; x < n; x++) row[x] *= lambda;
-            if (c < m->cells && m->k[c] == k && m->l[c] == l) {
-                const double *restrict value = m->value + c++ * n;
-                for (size_t x = 0; x < n; x++) {
-                    const double p = value[x] * (1.0 + corner[x]);
-                    out[x] += p;
-                    row[x] += p;
-                }
-            }
-            for (size_t x = 0; x < n; x++) {
-                corner[x] = end[x];
-                end[x] = row[x] + lambda * corner[x];
-            }
-        }
-    }
-}
-
-/* By the table; of several calls, the first clears it. */
-static bool by_table(const ptk_rules *r, const espi_soft_meeting *m, double *out)
-{
-    const size_t wide = m->q.children;
-    if (!espi_reserve(m->scratch, m->capacity, (wide + 2) * m->n, sizeof *out)) return false;
-    double *ended = *m->scratch;
-    for (size_t x = 0; x < m->n && m->from == 0; x++) out[x] = 0.0;
-    for (size_t x = 0; x < wide * m->n && m->from == 0; x++) ended[x] = 0.0;
-    if (m->n == 1) *out = table_one(r, m, ended, *out);
-    else table_many(r, m, ended, out);
-    return true;
-}
-
-static bool by_chains(const ptk_rules *r, const espi_soft_meeting *m, double *out)
-{
-    if (!espi_reserve(m->scratch, m->capacity, m->cells * m->n, sizeof *out)) return false;
-    if (m->n == 1) *out = chain_one(r, m, *m->scratch);
-    else chain_many(r, m, *m->scratch, out);
-    return true;
-}
-
-/* mu S of a vertex with others of one shape. */
-static bool children(const espi_soft_rules *rules, const espi_soft_meeting *m, double *out)
-{
-    const ptk_rules *r = rules_of(rules);
-    const size_t wide = m->q.children;
-    const bool all = m->from == 0 && m->to == m->p.children;
-    if (all && m->cells == 1) {
-        for (size_t x = 0; x < m->n; x++) out[x] = r->values.mu * m->value[x];
-        return true;
-    }
-    const bool few = all && m->cells / 2 <= wide && m->cells * m->cells / 2 <= m->p.children * wide;
-    if (!(few ? by_chains : by_table)(r, m, out)) return false;
-    for (size_t x = 0; x < m->n && m->to == m->p.children; x++) out[x] *= r->values.mu;
-    return true;
-}
-
-/* The table in wide numbers. */
-static bool children_wide(const espi_soft_rules *rules, const espi_soft_meeting *m, espi_wide *out)
-{
-    const espi_wide lambda = espi_wide_of(rules_of(rules)->values.lambda), one = espi_wide_of(1.0);
-    const size_t wide = m->q.children;
-    if (!espi_reserve(m->scratch, m->capacity, wide, sizeof *out)) return false;
-    espi_wide *ended = *m->scratch;
-    for (size_t l = 0; l < wide && m->from == 0; l++) ended[l] = espi_wide_of(0.0);
-    if (m->from == 0) *out = espi_wide_of(0.0);
-    for (size_t k = m->from, c = 0; k < m->to; k++) {
-        espi_wide row = espi_wide_of(0.0), corner = espi_wide_of(0.0);
-        for (size_t l = 0; l < wide; l++) {
-            const espi_wide above = ended[l];
-            row = espi_wide_mul(row, lambda);
-            if (c < m->cells && m->k[c] == k && m->l[c] == l) {
-                const espi_wide p = espi_wide_mul(m->wide[c++], espi_wide_add(one, corner));
-                *out = espi_wide_add(*out, p);
-                row = espi_wide_add(row, p);
-            }
-            ended[l] = espi_wide_add(row, espi_wide_mul(lambda, above));
-            corner = above;
-        }
-    }
-    if (m->to == m->p.children) *out = espi_wide_mul(espi_wide_of(rules_of(rules)->values.mu), *out);
-    return true;
 }
 
 /* ------------------------------------------------------------------- part */
@@ -292,21 +109,25 @@ static bool make_flats(const espi_forest *forest, const uint32_t *symbol, espi_p
     return ok;
 }
 
-static void set_rules(ptk_rules *r, const espi_leaf *leaf)
+static void set_rules(espi_ptk_rules *r, const espi_leaf *leaf)
 {
-    r->rules = (espi_soft_rules){.sketch = sketch,
+    r->rules = (espi_soft_rules){.lanes = ESPI_PTK_LANES,
+                                 .sketch = sketch,
                                  .key = key,
                                  .cell = cell,
-                                 .children = children,
-                                 .children_wide = children_wide,
+                                 .children = espi_ptk_children,
+                                 .children_wide = espi_ptk_children_wide,
                                  .atom = atom,
                                  .partner = partner};
-    r->values.lambda = espi_leaf_value(leaf, "lambda");
-    r->values.mu = espi_leaf_value(leaf, "mu");
-    r->values.terminal = espi_leaf_value(leaf, "terminal");
-    r->inner = r->values.mu * r->values.lambda * r->values.lambda;
-    r->leaf = r->inner * r->values.terminal;
-    for (unsigned e = 0; e < POWERS; e++) r->power[e] = espi_power(r->values.lambda, e);
+    const double lambda = espi_leaf_value(leaf, "lambda"), mu = espi_leaf_value(leaf, "mu");
+    r->values = (espi_ptk_values){.lambda = lambda, .mu = mu, .terminal = espi_leaf_value(leaf, "terminal")};
+    r->inner[0] = mu * lambda * lambda;
+    r->inner[ESPI_PTK_LAMBDA] = 2.0 * mu * lambda;
+    r->inner[ESPI_PTK_MU] = lambda * lambda;
+    r->inner[ESPI_PTK_TERMINAL] = 0.0;
+    for (size_t lane = 0; lane < ESPI_PTK_LANES; lane++) r->leaf[lane] = r->inner[lane] * r->values.terminal;
+    r->leaf[ESPI_PTK_TERMINAL] = r->inner[0];
+    for (unsigned e = 0; e < ESPI_PTK_POWERS; e++) r->power[e] = espi_power(lambda, e);
 }
 
 static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
@@ -400,6 +221,28 @@ static esp_status score(const espi_part *part, const void *folded, void *pointer
     return espi_soft_score(part, folded, ((workspace *)pointer)->soft, i, out, err);
 }
 
+/* The engine of algorithm=dag has derivatives, the other is there to compare values. */
+static esp_status check_algorithm(const espi_part *part, esp_error *err)
+{
+    if (view(part)->algorithm == PTK_DAG) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "ptk(algorithm=pair) has no gradient: leave `algorithm` out");
+}
+
+static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
+                           double *out, esp_error *err)
+{
+    const esp_status status = check_algorithm(part, err);
+    if (status != ESP_OK) return status;
+    return espi_soft_gradient(part, ((workspace *)pointer)->soft, i, from, to, weight, out, err);
+}
+
+static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                    double *out, esp_error *err)
+{
+    const esp_status status = check_algorithm(part, err);
+    return status != ESP_OK ? status : espi_soft_gradient_diagonal(part, side, run, weight, out, err);
+}
+
 /* ---------------------------------------------------------------- tables */
 
 static const char *const algorithms[] = {"dag", "pair", NULL};
@@ -412,14 +255,20 @@ const espi_kernel_class espi_kernel_ptk = {
             {.info = {"lambda", "decay of a fragment with its width: gaps between children", "0.4", "a number > 0"},
              .type = ESPI_NUMBER,
              .low_open = true,
-             .high = HUGE_VAL},
+             .high = HUGE_VAL,
+             .draw_low = 1e-4,
+             .draw_high = 1.0},
             {.info = {"mu", "decay of a fragment with its height: nodes", "0.4", "a number > 0"},
              .type = ESPI_NUMBER,
              .low_open = true,
-             .high = HUGE_VAL},
+             .high = HUGE_VAL,
+             .draw_low = 1e-4,
+             .draw_high = 1.0},
             {.info = {"terminal", "factor of pairs of nodes of which one is a leaf", "1", "a number >= 0"},
              .type = ESPI_NUMBER,
-             .high = HUGE_VAL},
+             .high = HUGE_VAL,
+             .draw_low = 0.1,
+             .draw_high = 10.0},
             {.info = {"algorithm", "dag: all trees at once; pair: tree by tree, for comparison", "dag", "dag or pair"},
              .type = ESPI_CHOICE,
              .choices = algorithms},
@@ -435,5 +284,6 @@ const espi_kernel_class espi_kernel_ptk = {
     .fold = fold,
     .folded_free = espi_soft_folded_free,
     .score = score,
-    .gradient = NULL, /* in lambda and mu: reverse mode over the same cells, when a learner asks for it */
+    .gradient = gradient,
+    .gradient_diagonal = gradient_diagonal,
 };

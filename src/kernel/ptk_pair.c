@@ -145,7 +145,7 @@ static bool meet(const espi_ptk_flat *a, const espi_ptk_flat *b, espi_ptk_scratc
     return espi_reserve(&s->delta, &s->capacity[0], pairs, sizeof *s->delta);
 }
 
-/* S(i, j) of ptk_kernel.c; ended[l] is Q(k, l) of the row at hand. */
+/* S(i, j) of ptk_children.c; ended[l] is Q(k, l) of the row at hand. */
 static double chains(const espi_ptk_flat *a, size_t i, const espi_ptk_flat *b, size_t j, double lambda,
                      const espi_ptk_scratch *s)
 {

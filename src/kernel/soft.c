@@ -1,6 +1,7 @@
 /* The functions of a kernel class for kernels by soft.h: binding, rows, self-values, single pairs and scores. */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/lanes.h"
 #include "kernel/soft_dag.h"
 
 #include <string.h>
@@ -83,15 +84,20 @@ esp_status espi_soft_row(const espi_part *part, void *workspace, size_t row, siz
 {
     const espi_soft_plan plan = espi_soft_plan_of(trees_of(view(part), ESPI_ROWS), row);
     memset(out, 0, (to - from) * sizeof *out);
-    return espi_soft_match_row(workspace, &plan, from, to, out, err);
+    return espi_soft_match_row(workspace, &plan, from, to, 1, out, err);
+}
+
+static esp_status self_values(const espi_soft_part *p, espi_side side, const esp_run *run, size_t lanes, double *out,
+                              esp_error *err)
+{
+    const bool rows = side == ESPI_ROWS && p->row_trees != NULL;
+    return espi_soft_self_values(p->rules, trees_of(p, side), rows ? p->rows : p->cols, rows ? p->symbol : NULL, run,
+                                 lanes, out, err);
 }
 
 esp_status espi_soft_diagonal(const espi_part *part, espi_side side, const esp_run *run, double *out, esp_error *err)
 {
-    const espi_soft_part *p = view(part);
-    const bool rows = side == ESPI_ROWS && p->row_trees != NULL;
-    return espi_soft_self_values(p->rules, trees_of(p, side), rows ? p->rows : p->cols, rows ? p->symbol : NULL, run,
-                                 out, err);
+    return self_values(view(part), side, run, 1, out, err);
 }
 
 esp_status espi_soft_pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
@@ -100,6 +106,27 @@ esp_status espi_soft_pair(const espi_part *part, espi_side side_i, size_t i, esp
     const espi_soft_part *p = view(part);
     const espi_soft_plan a = espi_soft_plan_of(trees_of(p, side_i), i), b = espi_soft_plan_of(trees_of(p, side_j), j);
     return espi_soft_pair_wide(p->rules, &a, &b, value) ? ESP_OK : espi_no_memory(err);
+}
+
+/* ------------------------------------------------------------- gradients */
+
+esp_status espi_soft_gradient(const espi_part *part, void *workspace, size_t row, size_t from, size_t to,
+                              const double *weight, double *gradient, esp_error *err)
+{
+    const espi_soft_plan plan = espi_soft_plan_of(trees_of(view(part), ESPI_ROWS), row);
+    return espi_soft_match_gradient(workspace, &plan, from, to, weight, gradient, err);
+}
+
+esp_status espi_soft_gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                       double *gradient, esp_error *err)
+{
+    const espi_soft_part *p = view(part);
+    const size_t trees = trees_of(p, side)->trees, lanes = p->rules->lanes;
+    double *value = espi_alloc(trees, lanes * sizeof *value);
+    const esp_status status = value == NULL ? espi_no_memory(err) : self_values(p, side, run, lanes, value, err);
+    if (status == ESP_OK) espi_lanes_weigh(value, trees, lanes, weight, gradient);
+    espi_free(value);
+    return status;
 }
 
 /* ---------------------------------------------------------------- scorer */

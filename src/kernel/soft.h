@@ -47,7 +47,7 @@ typedef enum espi_soft_kind {
 
 typedef struct espi_soft_cell {
     espi_soft_kind kind;
-    double base;
+    const double *base; /* its lanes (lanes.h), always all; belongs to the rules */
 } espi_soft_cell;
 
 /* The cells of two shapes, in order of k, then l; and their values for n vertices. Very many cells come in several
@@ -57,7 +57,8 @@ typedef struct espi_soft_meeting {
     size_t from, to;       /* 0 and p.children: all */
     const uint32_t *k, *l; /* positions of cell c in p and in q */
     size_t cells;          /* at least one if all come at once */
-    const double *value;   /* of cell c and vertex r: value[c * n + r] */
+    const double *value;   /* of cell c and vertex r: value[c * n + r]; with lanes: value[(c * lanes + lane) * n + r] */
+    size_t lanes, stride;  /* 1, or those of the rules; of `out`: from lane to lane */
     const espi_wide *wide; /* the same for children_wide, n = 1 */
     size_t n;
     void **scratch; /* kept from call to call: espi_reserve(scratch, capacity, ...); one per thread */
@@ -71,20 +72,22 @@ typedef struct espi_soft_meeting {
  * threads. */
 typedef struct espi_soft_rules espi_soft_rules;
 struct espi_soft_rules {
+    size_t lanes;
     /* Sketches an inner vertex; a vertex always looks the same. */
     void (*sketch)(const espi_soft_rules *rules, const espi_forest *forest, const uint32_t *symbol, espi_ref vertex,
                    espi_soft_sketch *out);
     /* Children whose codes have different keys are apart. */
     uint32_t (*key)(const espi_soft_rules *rules, uint32_t code);
     espi_soft_cell (*cell)(const espi_soft_rules *rules, uint32_t code_p, uint32_t code_q);
-    /* out[r] = excess, r < n; of the last call for two shapes. False: memory is out. */
+    /* out[lane * stride + r] = excess, r < n; of the last call for two shapes. False: memory is out. */
     bool (*children)(const espi_soft_rules *rules, const espi_soft_meeting *meeting, double *out);
     bool (*children_wide)(const espi_soft_rules *rules, const espi_soft_meeting *meeting, espi_wide *out);
 
     /* The constant part: the atom of a node, leaf or vertex (ESPI_NO_ATOM: none), and the atoms that it meets, one
-     * after the other from number 0, with the value of one such pair. False: there are no more. */
+     * after the other from number 0, with the value of one such pair, all lanes. False: there are no more. */
     uint64_t (*atom)(const espi_soft_rules *rules, const espi_forest *forest, const uint32_t *symbol, espi_ref node);
-    bool (*partner)(const espi_soft_rules *rules, uint64_t atom, size_t number, uint64_t *partner, double *value);
+    bool (*partner)(const espi_soft_rules *rules, uint64_t atom, size_t number, uint64_t *partner,
+                    const double **value);
 };
 
 /* The number of a symbol on both sides: symbol[number in its forest], or the number itself where `symbol` is NULL. */
@@ -125,5 +128,9 @@ esp_status espi_soft_fold(const espi_part *part, const double *coefficient, size
 void espi_soft_folded_free(void *folded);
 esp_status espi_soft_score(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
                            esp_error *err);
+esp_status espi_soft_gradient(const espi_part *part, void *workspace, size_t row, size_t from, size_t to,
+                              const double *weight, double *gradient, esp_error *err);
+esp_status espi_soft_gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                       double *gradient, esp_error *err);
 
 #endif

@@ -33,8 +33,11 @@ static espi_soft_source make_cell(const espi_soft_matcher *m, const espi_soft_no
     const uint32_t below = c.kind == ESPI_DEEP ? m->plan->child[node->first + k] : ESPI_NO_NODE;
     const uint32_t number = below == ESPI_NO_NODE ? ESPI_NO_NODE : m->state[below].slot;
     *kind = c.kind;
-    return (espi_soft_source){
-        .base = c.base, .column = number == ESPI_NO_NODE ? NULL : m->slot[number].value, .k = (uint32_t)k};
+    const espi_soft_slot *slot = number == ESPI_NO_NODE ? NULL : &m->slot[number];
+    return (espi_soft_source){.base = c.base,
+                              .column = slot == NULL ? NULL : slot->value,
+                              .stride = slot == NULL ? 0 : m->dag->size[slot->group],
+                              .k = (uint32_t)k};
 }
 
 /* Chains up the cells of position k of the node with all shapes, behind those of earlier positions. */
@@ -56,6 +59,7 @@ static bool add_cells(espi_soft_matcher *m, const espi_soft_node *node, size_t k
         espi_soft_source *to = &m->cell[m->cells++];
         to->column = c.column;
         to->base = c.base;
+        to->stride = c.stride;
         to->k = c.k;
         to->l = at->position;
     }
@@ -113,17 +117,19 @@ bool espi_soft_meet(espi_soft_matcher *m, const espi_soft_node *node, bool *toge
     return ok;
 }
 
-/* The values of a cell for n vertices of a shape from number `from` on. */
+/* A lane of the values of a cell for n vertices of a shape from number `from` on. */
 static inline void read_cell(const espi_soft_matcher *m, const struct espi_soft_group *s, const espi_soft_source *x,
-                             size_t from, size_t n, double *value)
+                             size_t lane, size_t from, size_t n, double *value)
 {
+    const double base = x->base[lane];
     if (x->column == NULL) {
-        for (size_t r = 0; r < n; r++) value[r] = x->base;
+        for (size_t r = 0; r < n; r++) value[r] = base;
         return;
     }
     const uint32_t *place = m->dag->child + s->child + (size_t)x->l * s->vertices + from;
-    if (n == 1) *value = x->base + x->column[*place];
-    else read_soft_column(value, x->column, place, n, x->base);
+    const double *column = x->column + lane * x->stride;
+    if (n == 1) *value = base + column[*place];
+    else read_soft_column(value, column, place, n, base);
 }
 
 /* Hands the cells of children [from, to) of the node and their values for vertices [first, last) of a shape to the
@@ -133,15 +139,18 @@ static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const esp
 {
     const struct espi_soft_group *s = &m->dag->shape[q->shape];
     const espi_soft_shape p = espi_soft_shape_of(m->plan->trees, node->shape);
-    const size_t n = last - first;
-    if (!espi_reserve(&m->value, &m->value_capacity, q->cells * n, sizeof *m->value) ||
+    const size_t n = last - first, lanes = m->lanes;
+    if (!espi_reserve(&m->value, &m->value_capacity, q->cells * n * lanes, sizeof *m->value) ||
         !espi_reserve(&m->k, &m->k_capacity, q->cells, sizeof *m->k) ||
         !espi_reserve(&m->l, &m->l_capacity, q->cells, sizeof *m->l))
         return false;
+    double *value = m->value;
     for (size_t c = 0, i = q->first; c < q->cells; c++, i = m->cell[i].next) {
         m->k[c] = m->cell[i].k;
         m->l[c] = m->cell[i].l;
-        read_cell(m, s, &m->cell[i], first, n, m->value + c * n);
+        read_cell(m, s, &m->cell[i], 0, first, n, value); /* apart: mostly it is the only lane */
+        value += n;
+        for (size_t lane = 1; lane < lanes; lane++, value += n) read_cell(m, s, &m->cell[i], lane, first, n, value);
     }
     const espi_soft_meeting meeting = {
         .p = p,
@@ -152,10 +161,12 @@ static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const esp
         .l = m->l,
         .cells = q->cells,
         .value = m->value,
+        .lanes = lanes,
+        .stride = m->stride,
         .n = n,
         .scratch = &m->scratch,
         .capacity = &m->scratch_capacity};
-    m->work += q->cells * n;
+    m->work += q->cells * n * lanes;
     return m->rules->children(m->rules, &meeting, col + s->place + first);
 }
 
@@ -165,7 +176,7 @@ static bool fill_column(espi_soft_matcher *m, const espi_soft_node *node, const 
     enum { SIDE_BY_SIDE = 1 << 14 }; /* values that stay in the cache */
     const size_t children = m->plan->trees->shape[node->shape].children;
     if (q->cells == 0) return true;
-    const size_t chunk = q->cells < SIDE_BY_SIDE ? SIDE_BY_SIDE / q->cells : 1;
+    const size_t values = q->cells * m->lanes, chunk = values < SIDE_BY_SIDE ? SIDE_BY_SIDE / values : 1;
     bool ok = true;
     for (size_t first = 0; ok && first < q->n; first += chunk)
         ok = evaluate(m, node, q, 0, children, first, q->n - first < chunk ? q->n : first + chunk, col);
@@ -216,6 +227,7 @@ esp_status espi_soft_fill(espi_soft_matcher *m, const espi_soft_node *node, bool
                           esp_error *err)
 {
     esp_status status = ESP_OK;
+    m->stride = m->dag->size[m->link->group[node->shape]];
     for (size_t i = 0; i < NEAR + FAR && i < m->mets; i++) fetch_shape(m, i);
     for (size_t i = 0; status == ESP_OK && i < m->mets; i++) {
         espi_soft_met *q = &m->met[i];

@@ -211,10 +211,10 @@ static bool link_atoms(espi_soft_link *l, const espi_soft_rules *rules, const es
 {
     for (size_t a = 0; a < t->atom.count; a++) {
         uint64_t key;
-        double value;
+        const double *value;
         for (size_t n = 0; rules->partner(rules, t->atom.key[a], n, &key, &value); n++) {
             const uint32_t atom = espi_soft_map_find(&d->trees->atom, key);
-            if (atom == ESPI_NO_NODE || value == 0.0) continue;
+            if (atom == ESPI_NO_NODE) continue;
             if (!espi_reserve(&l->partner, &l->partner_capacity, l->partners + 1, sizeof *l->partner)) return false;
             l->partner[l->partners++] = (struct espi_soft_partner){.atom = atom, .value = value};
         }

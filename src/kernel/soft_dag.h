@@ -150,8 +150,8 @@ typedef struct espi_soft_link { /* how trees find their like in a DAG */
     uint32_t *list;             /* per code of the trees: the list of the DAG, or ESPI_NO_NODE */
     size_t *partner_start;      /* per atom of the trees, and one more */
     struct espi_soft_partner {
-        uint32_t atom; /* of the DAG */
-        double value;
+        uint32_t atom;       /* of the DAG */
+        const double *value; /* all lanes */
     } * partner;
     size_t partners, partner_capacity;
 } espi_soft_link;
@@ -168,9 +168,12 @@ espi_soft_matcher *espi_soft_matcher_new(const espi_soft_rules *rules, const esp
                                          const espi_soft_link *link, const esp_run *run);
 void espi_soft_matcher_free(espi_soft_matcher *matcher);
 
-/* out[j - from] += K of the tree and tree j of the DAG. */
+/* out[j - from] += K of the tree and tree j of the DAG; with lanes: out[lane * (to - from) + j - from]. */
 esp_status espi_soft_match_row(espi_soft_matcher *matcher, const espi_soft_plan *plan, size_t from, size_t to,
-                               double *out, esp_error *err);
+                               size_t lanes, double *out, esp_error *err);
+/* gradient[p] += sum over the trees j of weight[j - from] dK/d parameter p: lanes 1 and up of the row, weighted. */
+esp_status espi_soft_match_gradient(espi_soft_matcher *matcher, const espi_soft_plan *plan, size_t from, size_t to,
+                                    const double *weight, double *gradient, esp_error *err);
 
 /* score[k] = sum over the vertices of f[k * vertices + u] w(u), and over the atoms of the constants. */
 typedef struct espi_soft_weights {
@@ -184,8 +187,9 @@ esp_status espi_soft_match_score(espi_soft_matcher *matcher, const espi_soft_pla
 /* The kernel of two trees, whatever their sides, in wide numbers and pair by pair. */
 bool espi_soft_pair_wide(const espi_soft_rules *rules, const espi_soft_plan *a, const espi_soft_plan *b,
                          espi_wide *value);
-/* value[i] = K(i, i) of all trees of a side. */
+/* value[i] = K(i, i) of all trees of a side; with lanes: value[lane * trees + i]. */
 esp_status espi_soft_self_values(const espi_soft_rules *rules, const espi_soft_trees *trees, const espi_forest *forest,
-                                 const uint32_t *symbol, const esp_run *run, double *value, esp_error *err);
+                                 const uint32_t *symbol, const esp_run *run, size_t lanes, double *value,
+                                 esp_error *err);
 
 #endif

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/hot.h"
+#include "kernel/lanes.h"
 #include "kernel/soft_match.h"
 
 #include <string.h>
@@ -27,6 +28,7 @@ void espi_soft_matcher_free(espi_soft_matcher *m)
     espi_free(m->cell);
     espi_free(m->value);
     espi_free(m->scratch);
+    espi_free(m->rows);
     espi_free(m->counts);
     espi_free(m);
 }
@@ -62,37 +64,39 @@ HOT static void add_small_counts(uint16_t *restrict total, const uint8_t *restri
     for (size_t j = 0; j < n; j++) total[j] = (uint16_t)(total[j] + times * count[j]);
 }
 
-HOT static void add_small_sums(double *restrict out, uint16_t *restrict total, size_t n, double value)
+HOT static void add_small_sums(double *restrict out, const uint16_t *restrict total, size_t n, double value)
 {
-    for (size_t j = 0; j < n; j++) {
-        out[j] += value * total[j];
-        total[j] = 0;
-    }
+    for (size_t j = 0; j < n; j++) out[j] += value * total[j];
 }
 
 /* ------------------------------------------------------------ what is done with w */
 
 typedef struct sink { /* a row to scatter over, or weights to multiply with */
     size_t from, to;
-    double *out;
+    size_t lanes;                     /* of a row; of scores: 1 */
+    double *out;                      /* lane after lane */
     const espi_soft_weights *weights; /* NULL: a row */
     double *score;
-    double value; /* of a pair of frequent atoms: what the sums of their counts are to be multiplied with */
-    size_t most;  /* that such a sum can have reached; 0: all are 0 */
+    const double *value; /* of a pair of frequent atoms: what the sums of their counts are to be multiplied with */
+    size_t most;         /* that such a sum can have reached; 0: all are 0 */
 } sink;
 
 static void add_waiting(const espi_soft_matcher *m, sink *s)
 {
-    if (s->most > 0) add_small_sums(s->out, m->counts, s->to - s->from, s->value);
+    const size_t n = s->to - s->from;
+    if (s->most == 0) return;
+    for (size_t lane = 0; lane < s->lanes; lane++) add_small_sums(s->out + lane * n, m->counts, n, s->value[lane]);
+    memset(m->counts, 0, n * sizeof *m->counts);
     s->most = 0;
 }
 
 /* Adds `times` pairs per occurrence of a frequent atom, as far as short integers can: the caller sees to the rest. */
-static bool add_dense(const espi_soft_matcher *m, const uint8_t *count, double times, double value, sink *s)
+static bool add_dense(const espi_soft_matcher *m, const uint8_t *count, double times, const double *value, sink *s)
 {
     if (times > UINT16_MAX / ESPI_SOFT_SMALL) return false;
     const size_t more = (size_t)times * ESPI_SOFT_SMALL;
-    if (value != s->value || s->most + more > UINT16_MAX) add_waiting(m, s);
+    const bool same = s->value != NULL && memcmp(value, s->value, s->lanes * sizeof *value) == 0;
+    if (!same || s->most + more > UINT16_MAX) add_waiting(m, s);
     s->value = value;
     s->most += more;
     add_small_counts(m->counts, count + s->from, s->to - s->from, (uint16_t)times);
@@ -111,15 +115,18 @@ static size_t skip_to(const espi_soft_occurrence *at, size_t n, size_t from)
     return low;
 }
 
-/* Uses w of the first n vertices of a shape. */
-static void use(const espi_soft_matcher *m, uint32_t shape, const double *w, size_t n, sink *s)
+/* Uses w of the first n vertices of a shape of a group. */
+static void use(const espi_soft_matcher *m, uint32_t group, uint32_t shape, const double *w, size_t n, sink *s)
 {
     const struct espi_soft_group *q = &m->dag->shape[shape];
+    w += q->place;
     if (s->weights == NULL) {
         const espi_soft_occurrence *at = m->dag->at + q->at;
-        const size_t end = q[1].at - q->at;
-        for (size_t i = skip_to(at, end, s->from); i < end && at[i].tree < s->to; i++)
-            s->out[at[i].tree - s->from] += w[at[i].item];
+        const size_t end = q[1].at - q->at, first = skip_to(at, end, s->from);
+        for (size_t lane = 0; lane < s->lanes; lane++, w += m->dag->size[group]) {
+            double *out = s->out + lane * (s->to - s->from);
+            for (size_t i = first; i < end && at[i].tree < s->to; i++) out[at[i].tree - s->from] += w[at[i].item];
+        }
         return;
     }
     for (size_t k = 0; k < s->weights->outputs; k++) {
@@ -131,19 +138,22 @@ static void use(const espi_soft_matcher *m, uint32_t shape, const double *w, siz
 }
 
 /* Uses `times` pairs per occurrence of an atom, worth `value` each. */
-static void use_atom(const espi_soft_matcher *m, uint32_t atom, double times, double value, sink *s)
+static void use_atom(const espi_soft_matcher *m, uint32_t atom, double times, const double *value, sink *s)
 {
     const espi_soft_dag *d = m->dag;
     if (s->weights != NULL) {
         for (size_t k = 0; k < s->weights->outputs; k++)
-            s->score[k] += times * value * s->weights->atom[k * d->trees->atom.count + atom];
+            s->score[k] += times * *value * s->weights->atom[k * d->trees->atom.count + atom];
         return;
     }
     if (d->dense[atom] != NULL && add_dense(m, d->dense[atom], times, value, s)) return;
     const espi_soft_occurrence *at = d->atom_at + d->atom_start[atom];
-    const size_t end = d->atom_start[atom + 1] - d->atom_start[atom];
-    for (size_t i = skip_to(at, end, s->from); i < end && at[i].tree < s->to; i++)
-        s->out[at[i].tree - s->from] += times * value * at[i].item;
+    const size_t end = d->atom_start[atom + 1] - d->atom_start[atom], first = skip_to(at, end, s->from);
+    for (size_t lane = 0; lane < s->lanes; lane++) {
+        double *out = s->out + lane * (s->to - s->from);
+        for (size_t i = first; i < end && at[i].tree < s->to; i++)
+            out[at[i].tree - s->from] += times * value[lane] * at[i].item;
+    }
 }
 
 static void use_atoms(const espi_soft_matcher *m, sink *s)
@@ -165,7 +175,7 @@ static espi_soft_sum *sum_of(espi_soft_matcher *m, uint32_t g)
         m->sum[m->sum_room++] = (espi_soft_sum){0};
     }
     espi_soft_sum *s = &m->sum[m->sums];
-    const size_t size = m->dag->size[g];
+    const size_t size = m->dag->size[g] * m->lanes;
     if (!espi_reserve(&s->w, &s->capacity, size, sizeof *s->w)) return NULL;
     memset(s->w, 0, size * sizeof *s->w);
     s->group = g;
@@ -189,7 +199,7 @@ static double *take_slot(espi_soft_matcher *m, size_t node, uint32_t group)
     }
     const uint32_t number = m->unused[m->unused_count - 1];
     espi_soft_slot *s = &m->slot[number];
-    const size_t size = m->dag->size[group];
+    const size_t size = m->dag->size[group] * m->lanes;
     if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
     memset(s->value, 0, size * sizeof *s->value);
     m->unused_count--;
@@ -207,7 +217,7 @@ static void leave_slot(espi_soft_matcher *m, uint32_t number)
     espi_soft_slot *s = &m->slot[number];
     if (--s->users > 0) return;
     if (s->pending > 0.0)
-        add_soft_column(m->sum[m->sum_of[s->group] - 1].w, s->value, m->dag->size[s->group], s->pending);
+        add_soft_column(m->sum[m->sum_of[s->group] - 1].w, s->value, m->dag->size[s->group] * m->lanes, s->pending);
     m->unused[m->unused_count++] = number;
 }
 
@@ -244,6 +254,11 @@ static bool same_below(const espi_soft_matcher *m, size_t a, size_t b)
     return true;
 }
 
+static bool same_column(const espi_soft_matcher *m, const double *a, const double *b, uint32_t group)
+{
+    return memcmp(a, b, m->dag->size[group] * m->lanes * sizeof *a) == 0;
+}
+
 static void share(espi_soft_matcher *m, size_t number, uint32_t shared)
 {
     m->state[number].slot = shared;
@@ -257,11 +272,14 @@ static bool add_to_sum(espi_soft_matcher *m, espi_soft_sum *s, const double *col
 {
     if (!espi_reserve(&s->shape, &s->shape_capacity, s->shapes + m->mets, sizeof *s->shape)) return false;
     for (size_t i = 0; i < m->mets; i++) {
-        const uint32_t shape = m->met[i].shape, place = m->dag->shape[shape].place;
+        const uint32_t shape = m->met[i].shape;
+        size_t place = m->dag->shape[shape].place;
         if (!m->summed[shape]) s->shape[s->shapes++] = shape;
         m->summed[shape] = true;
-        if (m->met[i].n == 1) s->w[place] += count * col[place];
-        else add_soft_column(s->w + place, col + place, m->met[i].n, count);
+        for (size_t lane = 0; lane < m->lanes; lane++, place += m->dag->size[s->group]) {
+            if (m->met[i].n == 1) s->w[place] += count * col[place];
+            else add_soft_column(s->w + place, col + place, m->met[i].n, count);
+        }
     }
     return true;
 }
@@ -281,7 +299,7 @@ static esp_status make_or_share(espi_soft_matcher *m, size_t number, uint32_t gr
     if (status != ESP_OK || col == NULL) return status;
     s = sum_of(m, group);
     if (s == NULL) return espi_no_memory(err);
-    if (s->slot != ESPI_NO_NODE && memcmp(col, m->slot[s->slot].value, m->dag->size[group] * sizeof *col) == 0) {
+    if (s->slot != ESPI_NO_NODE && same_column(m, col, m->slot[s->slot].value, group)) {
         release_column(m, number);
         share(m, number, s->slot);
     } else {
@@ -305,7 +323,7 @@ static esp_status visit(espi_soft_matcher *m, size_t number, sink *s, esp_error 
     const esp_status status = make_column(m, number, group, &col, err);
     for (size_t i = 0; status == ESP_OK && i < m->mets; i++) {
         const espi_soft_met *q = &m->met[i];
-        use(m, q->shape, col + m->dag->shape[q->shape].place, q->n, s);
+        use(m, group, q->shape, col, q->n, s);
     }
     return status;
 }
@@ -328,7 +346,7 @@ static void finish(espi_soft_matcher *m, bool ok, sink *s)
         if (ok && x->slot != ESPI_NO_NODE) leave_slot(m, x->slot);
         for (size_t k = 0; k < x->shapes; k++) {
             const struct espi_soft_group *q = &m->dag->shape[x->shape[k]];
-            if (ok) use(m, x->shape[k], x->w + q->place, espi_soft_reach(m, q), s);
+            if (ok) use(m, x->group, x->shape[k], x->w, espi_soft_reach(m, q), s);
             m->summed[x->shape[k]] = false;
         }
         m->sum_of[x->group] = 0;
@@ -353,6 +371,7 @@ static uint32_t find_limit(const espi_soft_dag *d, size_t to)
 static esp_status match(espi_soft_matcher *m, const espi_soft_plan *plan, sink *s, esp_error *err)
 {
     m->plan = plan;
+    m->lanes = s->lanes;
     m->serial = 0;
     if (m->to != s->to) m->limit = find_limit(m->dag, s->to);
     m->to = s->to;
@@ -367,17 +386,29 @@ static esp_status match(espi_soft_matcher *m, const espi_soft_plan *plan, sink *
     return status;
 }
 
-esp_status espi_soft_match_row(espi_soft_matcher *m, const espi_soft_plan *plan, size_t from, size_t to, double *out,
-                               esp_error *err)
+esp_status espi_soft_match_row(espi_soft_matcher *m, const espi_soft_plan *plan, size_t from, size_t to, size_t lanes,
+                               double *out, esp_error *err)
 {
-    sink s = {.from = from, .to = to, .out = out};
+    sink s = {.from = from, .to = to, .lanes = lanes, .out = out};
     return match(m, plan, &s, err);
+}
+
+esp_status espi_soft_match_gradient(espi_soft_matcher *m, const espi_soft_plan *plan, size_t from, size_t to,
+                                    const double *weight, double *gradient, esp_error *err)
+{
+    const size_t n = to - from, lanes = m->rules->lanes;
+    if (n == 0) return ESP_OK;
+    if (!espi_reserve(&m->rows, &m->row_capacity, lanes * n, sizeof *m->rows)) return espi_no_memory(err);
+    memset(m->rows, 0, lanes * n * sizeof *m->rows);
+    const esp_status status = espi_soft_match_row(m, plan, from, to, lanes, m->rows, err);
+    if (status == ESP_OK) espi_lanes_weigh(m->rows, n, lanes, weight, gradient);
+    return status;
 }
 
 esp_status espi_soft_match_score(espi_soft_matcher *m, const espi_soft_plan *plan, const espi_soft_weights *weights,
                                  double *score, esp_error *err)
 {
-    sink s = {.to = m->dag->trees->trees, .weights = weights, .score = score};
+    sink s = {.to = m->dag->trees->trees, .lanes = 1, .weights = weights, .score = score};
     for (size_t k = 0; k < weights->outputs; k++) score[k] = 0.0;
     return match(m, plan, &s, err);
 }

@@ -5,7 +5,7 @@
 #include "kernel/soft_dag.h"
 
 typedef struct espi_soft_slot { /* a column of the pool, over the places of a group */
-    double *value;
+    double *value;              /* lane after lane */
     size_t capacity;
     uint64_t serial; /* its name among all columns of the tree: equal columns of a group have one */
     uint32_t group;
@@ -15,7 +15,7 @@ typedef struct espi_soft_slot { /* a column of the pool, over the places of a gr
 
 typedef struct espi_soft_sum { /* w of a group that several nodes of the tree belong to */
     uint32_t group;
-    double *w;
+    double *w; /* lane after lane */
     size_t capacity;
     uint32_t *shape; /* where w is not 0 */
     size_t shapes, shape_capacity;
@@ -32,9 +32,10 @@ typedef struct espi_soft_met { /* a shape that has cells with the node at hand *
 
 typedef struct espi_soft_source {
     const double *column; /* NULL: the value is `base` */
-    double base;
-    uint32_t k, l; /* positions in the node and in the shape */
-    uint32_t next; /* cell of the same shape */
+    const double *base;
+    uint32_t k, l;   /* positions in the node and in the shape */
+    uint32_t next;   /* cell of the same shape */
+    uint32_t stride; /* of the column: from lane to lane */
 } espi_soft_source;
 
 struct espi_soft_matcher {
@@ -43,7 +44,8 @@ struct espi_soft_matcher {
     const espi_soft_link *link;
     const esp_run *run;
     const espi_soft_plan *plan; /* at hand */
-    size_t to;
+    size_t to, lanes;
+    size_t stride;  /* of the column that is being filled: from lane to lane */
     uint32_t limit; /* shapes before this one are in trees before `to` */
     espi_soft_slot *slot;
     size_t slots, slot_capacity;
@@ -70,6 +72,8 @@ struct espi_soft_matcher {
     size_t value_capacity;
     void *scratch; /* the kernel's */
     size_t scratch_capacity;
+    double *rows; /* of a gradient: those of all lanes */
+    size_t row_capacity;
     uint16_t *counts; /* per tree: a sum of counts of atoms; 0 between uses */
     uint64_t serial;
     size_t work; /* since run was asked */

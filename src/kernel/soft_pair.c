@@ -79,11 +79,11 @@ static bool atom_sum(const matching *m, espi_wide *sum)
     for (size_t i = 0; i < m->b->atoms; i++) count[m->b->atom[i].atom] = m->b->atom[i].count;
     for (size_t i = 0; i < m->a->atoms; i++) {
         uint64_t key;
-        double value;
+        const double *value;
         for (size_t n = 0; m->rules->partner(m->rules, a->atom.key[m->a->atom[i].atom], n, &key, &value); n++) {
             const uint32_t atom = espi_soft_map_find(&b->atom, key);
             const double pairs = atom == ESPI_NO_NODE ? 0.0 : m->a->atom[i].count * count[atom];
-            *sum = espi_wide_add(*sum, espi_wide_mul(espi_wide_of(pairs), espi_wide_of(value)));
+            *sum = espi_wide_add(*sum, espi_wide_mul(espi_wide_of(pairs), espi_wide_of(*value)));
         }
     }
     espi_free(count);
@@ -102,7 +102,7 @@ static bool add_cell(matching *m, const espi_soft_node *x, size_t k, const espi_
         !espi_reserve(&m->l, &m->l_capacity, *cells + 1, sizeof *m->l) ||
         !espi_reserve(&m->value, &m->value_capacity, *cells + 1, sizeof *m->value))
         return false;
-    espi_wide value = espi_wide_of(c.base);
+    espi_wide value = espi_wide_of(*c.base);
     if (c.kind == ESPI_DEEP) {
         const espi_wide *column = m->column[m->b->child[y->first + l]];
         value = espi_wide_add(value, column[m->place[m->a->child[x->first + k]]]);
@@ -196,6 +196,7 @@ enum {
 
 typedef struct self_worker {
     espi_soft_builder builder;
+    double *self;  /* K of the tree at hand, all lanes */
     double *delta; /* excess of nodes i >= j: delta[i * SMALL + j] */
     double *count; /* per atom: of the tree at hand; else 0 */
     uint32_t *k, *l;
@@ -210,6 +211,7 @@ typedef struct self_job {
     const espi_soft_trees *trees;
     const espi_forest *forest;
     const uint32_t *symbol;
+    size_t lanes;
     double *value;
     const esp_run *run;
     self_worker *worker; /* per thread */
@@ -219,12 +221,14 @@ static bool start_worker(const self_job *j, self_worker *w)
 {
     if (w->delta == NULL) w->delta = espi_alloc(SMALL * SMALL, sizeof *w->delta);
     if (w->count == NULL) w->count = espi_alloc_zero(j->trees->atom.count, sizeof *w->count);
-    return w->delta != NULL && w->count != NULL;
+    if (w->self == NULL) w->self = espi_alloc(j->lanes, sizeof *w->self);
+    return w->delta != NULL && w->count != NULL && w->self != NULL;
 }
 
 static void free_worker(self_worker *w)
 {
     espi_soft_builder_free(&w->builder);
+    espi_free(w->self);
     espi_free(w->delta);
     espi_free(w->count);
     espi_free(w->k);
@@ -250,7 +254,7 @@ static bool small_cells(const self_job *j, const espi_soft_plan *plan, size_t a,
                 !espi_reserve(&w->l, &w->l_capacity, *cells + 1, sizeof *w->l) ||
                 !espi_reserve(&w->value, &w->value_capacity, *cells + 1, sizeof *w->value))
                 return false;
-            double value = c.base;
+            double value = *c.base;
             if (c.kind == ESPI_DEEP) {
                 const size_t x = below[k], y = other[l];
                 value += w->delta[x > y ? x * SMALL + y : y * SMALL + x];
@@ -270,10 +274,10 @@ static double small_atoms(const self_job *j, const espi_soft_plan *plan, double 
     for (size_t i = 0; i < plan->atoms; i++) count[plan->atom[i].atom] = plan->atom[i].count;
     for (size_t i = 0; i < plan->atoms; i++) {
         uint64_t key;
-        double value;
+        const double *value;
         for (size_t n = 0; j->rules->partner(j->rules, map->key[plan->atom[i].atom], n, &key, &value); n++) {
             const uint32_t atom = espi_soft_map_find(map, key);
-            if (atom != ESPI_NO_NODE) sum += value * plan->atom[i].count * count[atom];
+            if (atom != ESPI_NO_NODE) sum += *value * plan->atom[i].count * count[atom];
         }
     }
     for (size_t i = 0; i < plan->atoms; i++) count[plan->atom[i].atom] = 0.0;
@@ -299,6 +303,7 @@ static bool small_value(const self_job *j, const espi_soft_plan *plan, self_work
                                                .l = w->l,
                                                .cells = cells,
                                                .value = w->value,
+                                               .lanes = 1,
                                                .n = 1,
                                                .scratch = &w->scratch,
                                                .capacity = &w->scratch_capacity};
@@ -311,7 +316,7 @@ static bool small_value(const self_job *j, const espi_soft_plan *plan, self_work
 
 /* By a DAG of this tree alone, so that its cost does not depend on the other trees. */
 static esp_status large_value(const self_job *j, size_t i, espi_soft_builder *builder, const esp_run *run,
-                              esp_error *err)
+                              double *value, esp_error *err)
 {
     espi_soft_trees trees = {0};
     espi_soft_dag dag = {0};
@@ -326,8 +331,8 @@ static esp_status large_value(const self_job *j, size_t i, espi_soft_builder *bu
     esp_status status = matcher == NULL ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) {
         const espi_soft_plan plan = espi_soft_plan_of(&trees, 0);
-        j->value[i] = 0.0;
-        status = espi_soft_match_row(matcher, &plan, 0, 1, &j->value[i], err);
+        for (size_t lane = 0; lane < j->lanes; lane++) value[lane] = 0.0;
+        status = espi_soft_match_row(matcher, &plan, 0, 1, j->lanes, value, err);
     }
     espi_soft_matcher_free(matcher);
     espi_soft_link_free(&link);
@@ -346,19 +351,23 @@ static esp_status self_chunk(void *context, size_t item, int number, esp_error *
     for (size_t i = item * CHUNK; status == ESP_OK && i < end; i++) {
         const espi_soft_plan plan = espi_soft_plan_of(j->trees, i);
         const size_t children = j->trees->tree[i + 1].child - j->trees->tree[i].child;
-        if (plan.nodes > SMALL || children > FEW)
-            status = large_value(j, i, &w->builder, number == 0 ? j->run : NULL, err);
-        else if (!small_value(j, &plan, w, &j->value[i])) status = espi_no_memory(err);
+        if (plan.nodes > SMALL || children > FEW || j->lanes > 1)
+            status = large_value(j, i, &w->builder, number == 0 ? j->run : NULL, w->self, err);
+        else if (!small_value(j, &plan, w, w->self)) status = espi_no_memory(err);
+        for (size_t lane = 0; status == ESP_OK && lane < j->lanes; lane++)
+            j->value[lane * j->trees->trees + i] = w->self[lane];
     }
     return status;
 }
 
 esp_status espi_soft_self_values(const espi_soft_rules *rules, const espi_soft_trees *trees, const espi_forest *forest,
-                                 const uint32_t *symbol, const esp_run *run, double *value, esp_error *err)
+                                 const uint32_t *symbol, const esp_run *run, size_t lanes, double *value,
+                                 esp_error *err)
 {
     const size_t items = (trees->trees + CHUNK - 1) / CHUNK;
     const int workers = espi_worker_count(run, items);
-    self_job j = {.rules = rules, .trees = trees, .forest = forest, .symbol = symbol, .value = value, .run = run};
+    self_job j = {
+        .rules = rules, .trees = trees, .forest = forest, .symbol = symbol, .lanes = lanes, .value = value, .run = run};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", items, self_chunk, &j, err);

@@ -201,9 +201,9 @@ static bool count(making *m, espi_ref root, size_t *touched)
 {
     espi_soft_trees *t = m->trees;
     const espi_forest *f = m->forest;
+    if (espi_is_leaf(root)) return root == ESPI_NO_NODE || add_atom(m, root, 1.0, touched);
     espi_soft_node *node = t->node + t->tree[t->trees].node;
     const size_t nodes = m->at.node - t->tree[t->trees].node;
-    if (espi_is_leaf(root)) return root == ESPI_NO_NODE || add_atom(m, root, 1.0, touched);
     node[nodes - 1].count = 1.0;
     for (size_t i = nodes; i-- > 0;) {
         const espi_ref vertex = node[i].vertex, *child = f->child + f->vertex[vertex].children;

@@ -1,0 +1,248 @@
+/* The gradient of the partial tree kernel in lambda, mu and terminal: against differences of its own values, and
+ * against the definition carried out in dual numbers, one pair of sequences of children after the other. */
+#include "gradient_check.h"
+
+enum { PARAMETERS = 3 };
+
+typedef struct setting {
+    double lambda, mu, terminal;
+} setting;
+
+static const char *expression_of(const setting *s, const char *algorithm)
+{
+    static char text[200];
+    snprintf(text, sizeof text, "ptk(lambda=%.17g, mu=%.17g, terminal=%.17g, algorithm=%s)", s->lambda, s->mu,
+             s->terminal, algorithm);
+    return text;
+}
+
+/* ------------------------------------------------------------- definition */
+
+static dual delta(const ref_tree *a, const ref_tree *b, const setting *s);
+
+/* All ways to go on from a pair of sequences that ends at children i and j (SIZE_MAX: none yet). */
+static dual go_on(const ref_tree *a, const ref_tree *b, size_t i, size_t j, dual so_far, const setting *s)
+{
+    const dual lambda = dual_variable(s->lambda, 0);
+    dual sum = {0};
+    for (size_t k = i + 1; k < a->children; k++) {
+        for (size_t l = j + 1; l < b->children; l++) {
+            if (strcmp(a->child[k]->label, b->child[l]->label) != 0) continue;
+            const size_t gaps = i == SIZE_MAX ? 0 : (k - i - 1) + (l - j - 1);
+            const dual step = dual_mul(dual_power(lambda, gaps), delta(a->child[k], b->child[l], s));
+            const dual product = dual_mul(so_far, step);
+            sum = dual_add(sum, dual_add(product, go_on(a, b, k, l, product, s)));
+        }
+    }
+    return sum;
+}
+
+static dual delta(const ref_tree *a, const ref_tree *b, const setting *s)
+{
+    const dual lambda = dual_variable(s->lambda, 0), mu = dual_variable(s->mu, 1);
+    const dual square = dual_mul(lambda, lambda);
+    if (strcmp(a->label, b->label) != 0) return dual_constant(0.0);
+    if (a->children == 0 || b->children == 0) return dual_mul(dual_mul(mu, square), dual_variable(s->terminal, 2));
+    return dual_mul(mu, dual_add(square, go_on(a, b, SIZE_MAX, SIZE_MAX, dual_constant(1.0), s)));
+}
+
+static dual sum_right(const ref_tree *a, const ref_tree *b, const setting *s)
+{
+    dual sum = delta(a, b, s);
+    for (size_t k = 0; k < b->children; k++) sum = dual_add(sum, sum_right(a, b->child[k], s));
+    return sum;
+}
+
+static dual definition(const ref_tree *a, const ref_tree *b, const setting *s)
+{
+    dual sum = sum_right(a, b, s);
+    for (size_t k = 0; k < a->children; k++) sum = dual_add(sum, definition(a->child[k], b, s));
+    return sum;
+}
+
+/* ------------------------------------------------------------ random trees */
+
+/* Appends a tree of `nodes` nodes with at most `most` children each while that lasts; leaves and inner nodes have the
+ * same labels. */
+static char *write_tree(ref_random *random, char *at, size_t nodes, size_t most, size_t labels)
+{
+    const char label = (char)('a' + ref_random_below(random, labels));
+    if (nodes == 1) return at + sprintf(at, "%c", label);
+    at += sprintf(at, "(%c", label);
+    size_t left = nodes - 1;
+    for (size_t k = 1 + ref_random_below(random, most < left ? most : left); k > 0; k--) {
+        const size_t size = k == 1 ? left : 1 + ref_random_below(random, left - k + 1);
+        *at++ = ' ';
+        at = write_tree(random, at, size, most, labels);
+        left -= size;
+    }
+    return at + sprintf(at, ")");
+}
+
+static char *random_tree(ref_random *random, size_t nodes, size_t most, size_t labels)
+{
+    char *text = malloc(nodes * 8 + 16), *end = text;
+    assert_non_null(text);
+    if (nodes == 1) end += sprintf(end, "(%c)", (char)('a' + ref_random_below(random, labels)));
+    else end = write_tree(random, end, nodes, most, labels);
+    *end = '\0';
+    return text;
+}
+
+/* Trees of 0, 1 and up to `nodes` nodes; every fourth is a copy of another. */
+static esp_dataset *random_trees(ref_random *random, size_t count, size_t nodes, size_t most, size_t labels)
+{
+    char **text = malloc(count * sizeof *text);
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++) {
+        const size_t size = i == 1 ? 1 : i % 4 == 2 ? 1 + ref_random_below(random, nodes) : nodes;
+        text[i] = i == 0 ? calloc(1, 1) : i % 4 == 3 ? strdup(text[i / 2]) : random_tree(random, size, most, labels);
+        assert_non_null(text[i]);
+    }
+    esp_dataset *data = dataset_of_trees(text, count);
+    for (size_t i = 0; i < count; i++) free(text[i]);
+    free(text);
+    return data;
+}
+
+static const setting settings[] = {{0.4, 0.4, 1}, {0.4, 0.4, 5}, {1, 1, 1}, {0.7, 1.5, 0}, {1.3, 0.2, 0.5}};
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+/* ------------------------------------------------------------------ tests */
+
+static void test_definition(void **state)
+{
+    enum { TREES = 20 };
+    (void)state;
+    ref_random random = {31};
+    char *text[TREES];
+    ref_tree *tree[TREES];
+    for (size_t i = 0; i < TREES; i++) {
+        text[i] = random_tree(&random, 1 + ref_random_below(&random, 13), 1 + i % 7, 1 + i % 3);
+        tree[i] = ref_tree_parse(text[i]);
+    }
+    esp_dataset *data = dataset_of_trees(text, TREES);
+    for (size_t k = 0; k < SETTINGS; k++) {
+        const char *expression = expression_of(&settings[k], "dag");
+        checked c = bind_as_is(expression, data, NULL);
+        for (size_t i = 0; i < TREES * TREES; i++)
+            check_dual(&c, i / TREES, i % TREES, definition(tree[i / TREES], tree[i % TREES], &settings[k]),
+                       expression);
+        unbind(&c);
+    }
+    esp_dataset_free(data);
+    for (size_t i = 0; i < TREES; i++) {
+        free(text[i]);
+        ref_tree_free(tree[i]);
+    }
+}
+
+static void test_differences(void **state)
+{
+    static const struct {
+        size_t trees, nodes, most, labels;
+    } kinds[] = {{12, 20, 3, 3}, {9, 40, 12, 4}, {9, 30, 30, 2}, {7, 25, 1, 2}, {9, 60, 4, 8}};
+    (void)state;
+    ref_random random = {32};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        esp_dataset *data = random_trees(&random, kinds[k].trees, kinds[k].nodes, kinds[k].most, kinds[k].labels);
+        esp_dataset *others = random_trees(&random, 6, kinds[k].nodes, kinds[k].most, kinds[k].labels + 1);
+        for (size_t i = 0; i < SETTINGS; i++) {
+            const char *expression = expression_of(&settings[i], "dag");
+            check_gradient(expression, data, NULL, PARAMETERS, 1e-8, &random);
+            check_gradient(expression, others, data, PARAMETERS, 1e-8, &random);
+        }
+        esp_dataset_free(data);
+        esp_dataset_free(others);
+    }
+}
+
+/* Many trees, so that vertices stand side by side and frequent labels are laid out. */
+static void test_many(void **state)
+{
+    (void)state;
+    ref_random random = {33};
+    esp_dataset *many = random_trees(&random, 150, 12, 4, 3);
+    check_gradient("ptk(lambda=0.5, mu=0.3)", many, NULL, PARAMETERS, 1e-8, &random);
+    check_threads("ptk", many);
+    esp_dataset_free(many);
+}
+
+/* Nodes with so many cells that they come in several calls. */
+static void test_wide(void **state)
+{
+    enum { TREES = 3, CHILDREN = 400 };
+    (void)state;
+    ref_random random = {35};
+    char *text[TREES];
+    for (size_t i = 0; i < TREES; i++) {
+        char *end = text[i] = malloc(CHILDREN * 8 + 8);
+        assert_non_null(end);
+        end += sprintf(end, "(a");
+        for (size_t k = 0; k < CHILDREN; k++) end += sprintf(end, ref_random_below(&random, 9) > 0 ? " (a b)" : " b");
+        sprintf(end, ")");
+    }
+    esp_dataset *data = dataset_of_trees(text, TREES);
+    check_gradient("ptk(lambda=0.1, mu=0.01, terminal=2)", data, NULL, PARAMETERS, 1e-8, &random);
+    esp_dataset_free(data);
+    for (size_t i = 0; i < TREES; i++) free(text[i]);
+}
+
+/* A chain of one label is done in a few columns, not in one for each node. For one far longer than these are needed,
+ * the excess of two nodes deep inside is E = mu (mu lambda^2 + E), so that every pair of nodes adds c = mu lambda^2 /
+ * (1 - mu), but near the end. */
+static void test_chain(void **state)
+{
+    enum { DEPTH = 20000 };
+    const double lambda = 0.5, mu = 0.4;
+    (void)state;
+    char *text = malloc(DEPTH * 4 + 8), *end = text;
+    assert_non_null(text);
+    for (size_t i = 0; i < DEPTH; i++) end += sprintf(end, "(a ");
+    end += sprintf(end, "b");
+    for (size_t i = 0; i < DEPTH; i++) *end++ = ')';
+    *end = '\0';
+    esp_dataset *data = dataset_of_trees(&text, 1);
+    char expression[100];
+    snprintf(expression, sizeof expression, "ptk(lambda=%g, mu=%g, terminal=0)", lambda, mu);
+    checked c = bind_as_is(expression, data, NULL);
+    double gradient[ESPI_MAX_PARAMETERS] = {0}, self[ESPI_MAX_PARAMETERS] = {0}, one = 1.0;
+    esp_error err = {0};
+    assert_ok(c.part->class->gradient(c.part, c.workspace->part[0], 0, 0, 1, &one, gradient, &err), "chain", &err);
+    assert_ok(c.part->class->gradient_diagonal(c.part, ESPI_ROWS, NULL, &one, self, &err), "chain", &err);
+    const double pairs = (double)DEPTH * DEPTH, square = lambda * lambda;
+    assert_close(gradient[0], pairs * 2.0 * mu * lambda / (1.0 - mu), 1e-3, "lambda");
+    assert_close(gradient[1], pairs * square / ((1.0 - mu) * (1.0 - mu)), 1e-3, "mu");
+    for (size_t p = 0; p < PARAMETERS; p++) assert_close(self[p], gradient[p], 1e-12, "the tree with itself");
+    unbind(&c);
+    esp_dataset_free(data);
+    free(text);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    char *text[] = {"(a b)"};
+    esp_dataset *data = dataset_of_trees(text, 1);
+    check_refused(expression_of(&settings[0], "pair"), data);
+    esp_dataset_free(data);
+}
+
+static void test_out_of_memory(void **state)
+{
+    (void)state;
+    ref_random random = {34};
+    esp_dataset *data = random_trees(&random, 8, 20, 4, 2);
+    check_out_of_memory("ptk", data);
+    esp_dataset_free(data);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_definition),    cmocka_unit_test(test_differences), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_wide),          cmocka_unit_test(test_chain),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
