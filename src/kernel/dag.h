@@ -43,6 +43,7 @@ typedef struct espi_dag { /* of zeros: empty */
 /* lambda and alpha per group. */
 typedef struct espi_decay {
     const double *lambda, *alpha;
+    const uint32_t *lambda_place, *alpha_place; /* where their derivatives go, ESPI_NO_NODE: nowhere; only for gradients */
 } espi_decay;
 
 /* Adds the next tree; groups and vertices may be new. A DAG after a failure can only be freed. */

@@ -6,51 +6,10 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "kernel/dag.h"
 #include "kernel/hot.h"
-#include "kernel/sink.h"
+#include "kernel/match.h"
 
 #include <string.h>
-
-typedef struct slot { /* a column of the pool */
-    double *value;
-    size_t capacity;
-    uint64_t serial;  /* its name among all columns of the tree: equal columns of a group have one */
-    uint32_t group;
-    uint32_t users;   /* plan nodes that have this column and are still needed, and the group's newest */
-    double pending;   /* occurrences of nodes that share it, not yet added to w */
-} slot;
-
-typedef struct sum { /* w of a group that several nodes of the tree belong to */
-    uint32_t group;
-    double *w;
-    size_t capacity;
-    uint32_t slot; /* the group's newest column ... */
-    size_t node;   /* ... and the node it was made for; slot ESPI_NO_NODE: none */
-} sum;
-
-struct espi_matcher {
-    const espi_dag *dag;
-    const espi_decay *decay;
-    const espi_plan *plan; /* at hand */
-    espi_reach *reach; /* per group */
-    size_t reaches;
-    slot *slot;
-    size_t slots, slot_capacity;
-    uint32_t *unused; /* slots not in use, a stack */
-    size_t unused_count, unused_capacity;
-    struct state {
-        uint64_t serial; /* of its column; 0: none */
-        uint32_t slot;   /* ESPI_NO_NODE: none, or no longer needed */
-        uint32_t uses;   /* that are still to come */
-    } *state;            /* per plan node */
-    size_t state_capacity;
-    sum *sum;
-    size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
-    uint64_t serial;
-    const esp_run *run;
-    size_t work; /* column entries since run was asked */
-};
 
 espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, const esp_run *run)
 {
@@ -65,13 +24,14 @@ espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, con
 void espi_matcher_free(espi_matcher *m)
 {
     if (m == NULL) return;
-    for (size_t i = 0; i < m->slots; i++) espi_free(m->slot[i].value);
+    for (size_t i = 0; i < m->slots && !m->keep; i++) espi_free(m->slot[i].value);
     for (size_t i = 0; i < m->sum_room; i++) espi_free(m->sum[i].w);
     espi_free(m->reach);
     espi_free(m->slot);
     espi_free(m->unused);
     espi_free(m->state);
     espi_free(m->sum);
+    espi_stack_free(&m->stack);
     espi_free(m);
 }
 
@@ -110,9 +70,15 @@ HOT static void times_column(double *restrict col, const uint32_t *restrict chil
     }
 }
 
+void espi_set_preterminal(double *restrict f, const uint32_t *restrict child, size_t n, uint32_t group, double hit,
+                          double miss)
+{
+    set_preterminal(f, child, n, group, hit, miss);
+}
+
 /* ------------------------------------------------------------- one group */
 
-static espi_reach *reach_of(espi_matcher *m, uint32_t g, size_t to)
+espi_reach *espi_match_reach(espi_matcher *m, uint32_t g, size_t to)
 {
     if (m->reach[g].to != to) espi_reach_to(&m->reach[g], m->dag, &m->dag->group[g], to);
     return &m->reach[g];
@@ -124,15 +90,15 @@ static void use(const espi_matcher *m, uint32_t g, const double *w, espi_sink *s
 }
 
 /* The w of a group that several nodes share: zeros at first. The group has vertices. */
-static sum *sum_of(espi_matcher *m, uint32_t g)
+static espi_sum *sum_of(espi_matcher *m, uint32_t g)
 {
     espi_reach *c = &m->reach[g];
     if (c->sum > 0) return &m->sum[c->sum - 1];
     if (m->sums == m->sum_room) {
         if (!espi_reserve(&m->sum, &m->sum_capacity, m->sums + 1, sizeof *m->sum)) return NULL;
-        m->sum[m->sum_room++] = (sum){0};
+        m->sum[m->sum_room++] = (espi_sum){0};
     }
-    sum *s = &m->sum[m->sums];
+    espi_sum *s = &m->sum[m->sums];
     if (!espi_reserve(&s->w, &s->capacity, c->vertices, sizeof *s->w)) return NULL;
     memset(s->w, 0, c->vertices * sizeof *s->w);
     s->group = g;
@@ -150,12 +116,14 @@ static double *take_slot(espi_matcher *m, size_t node, size_t size)
         if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot) ||
             !espi_reserve(&m->unused, &m->unused_capacity, m->slots + 1, sizeof *m->unused))
             return NULL;
-        m->slot[m->slots] = (slot){0};
+        m->slot[m->slots] = (espi_slot){0};
         m->unused[m->unused_count++] = (uint32_t)m->slots++;
     }
     const uint32_t number = m->unused[m->unused_count - 1];
-    slot *s = &m->slot[number];
-    if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
+    espi_slot *s = &m->slot[number];
+    if (m->keep) s->value = espi_stack_take(&m->stack, size);
+    else if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
+    if (s->value == NULL) return NULL;
     m->unused_count--;
     s->serial = ++m->serial;
     s->group = m->plan->node[node].group;
@@ -168,7 +136,7 @@ static double *take_slot(espi_matcher *m, size_t node, size_t size)
 
 static void leave_slot(espi_matcher *m, uint32_t number)
 {
-    slot *s = &m->slot[number];
+    espi_slot *s = &m->slot[number];
     if (--s->users > 0) return;
     if (s->pending > 0.0) {
         const espi_reach *c = &m->reach[s->group];
@@ -181,6 +149,31 @@ static void release_column(espi_matcher *m, size_t node)
 {
     if (m->state[node].slot != ESPI_NO_NODE) leave_slot(m, m->state[node].slot);
     m->state[node].slot = ESPI_NO_NODE;
+}
+
+double *espi_stack_take(espi_stack *s, size_t size)
+{
+    enum { CHUNK = 1 << 15 };
+    while (s->top.chunk < s->chunks && s->chunk[s->top.chunk].capacity - s->top.used < size)
+        s->top = (struct espi_stack_top){.chunk = s->top.chunk + 1};
+    if (s->top.chunk == s->chunks) {
+        if (!espi_reserve(&s->chunk, &s->chunk_capacity, s->chunks + 1, sizeof *s->chunk)) return NULL;
+        struct espi_stack_chunk *c = &s->chunk[s->chunks];
+        c->capacity = size < CHUNK ? CHUNK : size;
+        c->value = espi_alloc(c->capacity, sizeof *c->value);
+        if (c->value == NULL) return NULL;
+        s->chunks++;
+    }
+    double *column = s->chunk[s->top.chunk].value + s->top.used;
+    s->top.used += size;
+    return column;
+}
+
+void espi_stack_free(espi_stack *s)
+{
+    for (size_t i = 0; i < s->chunks; i++) espi_free(s->chunk[i].value);
+    espi_free(s->chunk);
+    *s = (espi_stack){0};
 }
 
 /* The column of a plan node, from its children's. */
@@ -220,8 +213,7 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     return col;
 }
 
-/* Whether two nodes of a group have the same children, as far as columns can tell. */
-static bool same_below(const espi_matcher *m, size_t a, size_t b)
+bool espi_match_same_below(const espi_matcher *m, size_t a, size_t b)
 {
     const espi_plan_node *x = &m->plan->node[a], *y = &m->plan->node[b];
     for (size_t k = 0; k < x->end - x->first; k++) {
@@ -244,19 +236,21 @@ static void share(espi_matcher *m, size_t number, uint32_t shared)
  * columns instead of a million. */
 static bool make_or_share(espi_matcher *m, size_t number, size_t n)
 {
-    sum *s = sum_of(m, m->plan->node[number].group);
+    espi_sum *s = sum_of(m, m->plan->node[number].group);
     if (s == NULL) return false;
-    if (s->slot != ESPI_NO_NODE && same_below(m, number, s->node)) {
+    if (s->slot != ESPI_NO_NODE && espi_match_same_below(m, number, s->node)) {
         share(m, number, s->slot);
         return true;
     }
+    const struct espi_stack_top top = m->stack.top;
     const double *col = make_column(m, number, n);
     if (col == NULL) return false;
     if (s->slot != ESPI_NO_NODE && memcmp(col, m->slot[s->slot].value, n * sizeof *col) == 0) {
         release_column(m, number);
+        m->stack.top = top;
         share(m, number, s->slot);
     } else {
-        espi_add_column(s->w, col, n, m->plan->node[number].count);
+        if (!m->keep) espi_add_column(s->w, col, n, m->plan->node[number].count);
         if (s->slot != ESPI_NO_NODE) leave_slot(m, s->slot);
         s->slot = m->state[number].slot;
         m->slot[s->slot].users++;
@@ -269,11 +263,11 @@ static bool make_or_share(espi_matcher *m, size_t number, size_t n)
 static bool visit(espi_matcher *m, size_t number, espi_sink *s)
 {
     const espi_plan_node *node = &m->plan->node[number];
-    const size_t n = node->group < m->dag->groups ? reach_of(m, node->group, s->to)->vertices : 0;
+    const size_t n = node->group < m->dag->groups ? espi_match_reach(m, node->group, s->to)->vertices : 0;
     if (n == 0) return true;
     if (!node->alone) return make_or_share(m, number, n);
     const double *col = make_column(m, number, n);
-    if (col != NULL) use(m, node->group, col, s);
+    if (col != NULL && !m->keep) use(m, node->group, col, s);
     return col != NULL;
 }
 
@@ -298,7 +292,7 @@ static bool start(espi_matcher *m, const espi_plan *plan)
 }
 
 /* Trees of ordinary size never get here; one of a million nodes may keep a row busy for minutes. */
-static esp_status ask_to_go_on(espi_matcher *m, esp_error *err)
+esp_status espi_match_go_on(espi_matcher *m, esp_error *err)
 {
     enum { PATIENCE = 1 << 26 };
     if (m->work < PATIENCE) return ESP_OK;
@@ -306,35 +300,56 @@ static esp_status ask_to_go_on(espi_matcher *m, esp_error *err)
     return espi_progress(m->run, "computing the kernel", -1.0, err);
 }
 
-static esp_status match(espi_matcher *m, const espi_plan *plan, espi_sink *s, esp_error *err)
+/* All nodes of the tree, children before parents. */
+static esp_status visit_all(espi_matcher *m, const espi_plan *plan, espi_sink *s, esp_error *err)
 {
-    if (!start(m, plan)) return espi_no_memory(err);
     esp_status status = ESP_OK;
-    bool ok = true;
-    for (size_t i = 0; i < plan->words; i++) {
-        const espi_plan_word *word = &plan->word[i];
-        if (word->group >= m->dag->groups || reach_of(m, word->group, s->to)->vertices == 0) continue;
-        const double w = word->count * m->decay->lambda[word->group];
-        use(m, word->group, &w, s);
-    }
-    for (size_t i = 0; i < plan->nodes && ok; i++) {
-        m->state[i] = (struct state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
-        ok = visit(m, i, s);
-        if (!ok) status = espi_no_memory(err);
-        else status = ask_to_go_on(m, err);
-        ok = status == ESP_OK;
+    for (size_t i = 0; i < plan->nodes && status == ESP_OK; i++) {
+        m->state[i] = (struct espi_match_state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
+        status = visit(m, i, s) ? espi_match_go_on(m, err) : espi_no_memory(err);
+        if (m->keep) continue;
         release_children(m, &plan->node[i]);
         if (plan->node[i].uses == 0) release_column(m, i);
     }
+    return status;
+}
+
+static esp_status match(espi_matcher *m, const espi_plan *plan, espi_sink *s, esp_error *err)
+{
+    if (!start(m, plan)) return espi_no_memory(err);
+    for (size_t i = 0; i < plan->words; i++) {
+        const espi_plan_word *word = &plan->word[i];
+        if (word->group >= m->dag->groups || espi_match_reach(m, word->group, s->to)->vertices == 0) continue;
+        const double w = word->count * m->decay->lambda[word->group];
+        use(m, word->group, &w, s);
+    }
+    const esp_status status = visit_all(m, plan, s, err);
     for (size_t i = 0; i < m->sums; i++) {
-        if (ok && m->sum[i].slot != ESPI_NO_NODE) leave_slot(m, m->sum[i].slot);
-        if (ok) use(m, m->sum[i].group, m->sum[i].w, s);
+        if (status == ESP_OK && m->sum[i].slot != ESPI_NO_NODE) leave_slot(m, m->sum[i].slot);
+        if (status == ESP_OK) use(m, m->sum[i].group, m->sum[i].w, s);
         m->reach[m->sum[i].group].sum = 0;
     }
     m->sums = 0;
     m->unused_count = m->slots; /* all, also after a failure in the middle */
-    for (size_t i = 0; !ok && i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    for (size_t i = 0; status != ESP_OK && i < m->slots; i++) m->unused[i] = (uint32_t)i;
     return status;
+}
+
+esp_status espi_match_columns(espi_matcher *m, const espi_plan *plan, size_t to, esp_error *err)
+{
+    espi_sink s = {.to = to};
+    const esp_status status = start(m, plan) ? visit_all(m, plan, &s, err) : espi_no_memory(err);
+    if (status != ESP_OK) espi_match_done(m);
+    return status;
+}
+
+void espi_match_done(espi_matcher *m)
+{
+    for (size_t i = 0; i < m->sums; i++) m->reach[m->sum[i].group].sum = 0;
+    m->sums = 0;
+    m->unused_count = m->slots;
+    for (size_t i = 0; i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    m->stack.top = (struct espi_stack_top){0};
 }
 
 esp_status espi_match_row(espi_matcher *m, const espi_plan *plan, size_t from, size_t to, double *out, esp_error *err)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernel/match_gradient.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,22 +12,24 @@
 
 enum { SMALL = 256 }; /* nodes; the table of their pairs stays in the cache */
 
-/* Delta of nodes a >= b of one group; delta[i * SMALL + j], i >= j, holds those of earlier ones. */
+/* Where the table has the pair of two nodes: delta[i * SMALL + j], i >= j. */
+static size_t in_table(size_t i, size_t j) { return i > j ? i * SMALL + j : j * SMALL + i; }
+
+/* Delta of the children at one position of two nodes of a group. */
+static double table_below(const espi_plan *plan, const espi_decay *decay, const double *delta, uint32_t i, uint32_t j)
+{
+    if (((i | j) & ESPI_WORD) != 0) return i == j ? decay->lambda[i & ~ESPI_WORD] : 0.0;
+    return plan->node[i].group == plan->node[j].group ? delta[in_table(i, j)] : 0.0;
+}
+
+/* Delta of nodes a >= b of one group; the table holds those of earlier ones. */
 static double table_delta(const espi_plan *plan, const espi_decay *decay, const double *delta, size_t a, size_t b)
 {
     const espi_plan_node *x = &plan->node[a], *y = &plan->node[b];
     const double alpha = decay->alpha[x->group];
     double product = decay->lambda[x->group];
-    for (size_t k = 0; k < x->end - x->first; k++) {
-        const uint32_t i = plan->child[x->first + k], j = plan->child[y->first + k];
-        double below = 0.0;
-        if (((i | j) & ESPI_WORD) != 0) {
-            if (i == j) below = decay->lambda[i & ~ESPI_WORD];
-        } else if (plan->node[i].group == plan->node[j].group) {
-            below = delta[i > j ? i * SMALL + j : j * SMALL + i];
-        }
-        product *= alpha + below;
-    }
+    for (size_t k = 0; k < x->end - x->first; k++)
+        product *= alpha + table_below(plan, decay, delta, plan->child[x->first + k], plan->child[y->first + k]);
     return product;
 }
 
@@ -45,6 +48,57 @@ static double small_value(const espi_plan *plan, const espi_decay *decay, double
     return sum;
 }
 
+/* The same in reverse: bar is the derivative of the sum by delta, from parents to children (match_gradient.c). */
+static void table_back(const espi_plan *plan, const espi_decay *decay, const espi_self_scratch *s, size_t a, size_t b,
+                       double *gradient)
+{
+    const espi_plan_node *x = &plan->node[a], *y = &plan->node[b];
+    const size_t inner = x->end - x->first;
+    const uint32_t *left = plan->child + x->first, *right = plan->child + y->first;
+    const double alpha = decay->alpha[x->group];
+    double before = decay->lambda[x->group], after = s->bar[a * SMALL + b], open = 0.0;
+    for (size_t k = 0; k < inner; k++) {
+        s->factor[2 * k] = alpha + table_below(plan, decay, s->delta, left[k], right[k]);
+        s->factor[2 * k + 1] = before;
+        before *= s->factor[2 * k];
+    }
+    for (size_t k = inner; k-- > 0;) {
+        const uint32_t i = left[k], j = right[k];
+        const double g = after * s->factor[2 * k + 1];
+        after *= s->factor[2 * k];
+        open += g;
+        if (((i | j) & ESPI_WORD) != 0) {
+            if (i == j) gradient[decay->lambda_place[i & ~ESPI_WORD]] += g;
+        } else if (plan->node[i].group == plan->node[j].group) {
+            s->bar[in_table(i, j)] += g;
+        }
+    }
+    gradient[decay->lambda_place[x->group]] += after;
+    if (decay->alpha_place[x->group] != ESPI_NO_NODE) gradient[decay->alpha_place[x->group]] += open;
+}
+
+static bool small_gradient(const espi_plan *plan, const espi_decay *decay, espi_self_scratch *s, double weight,
+                           double *gradient)
+{
+    size_t inner = 0;
+    for (size_t a = 0; a < plan->nodes; a++)
+        if (plan->node[a].end - plan->node[a].first > inner) inner = plan->node[a].end - plan->node[a].first;
+    if (!espi_reserve(&s->factor, &s->factors, 2 * inner, sizeof *s->factor)) return false;
+    if (s->bar == NULL) s->bar = espi_alloc(SMALL * SMALL, sizeof *s->bar);
+    if (s->bar == NULL) return false;
+    small_value(plan, decay, s->delta);
+    for (size_t i = 0; i < plan->words; i++)
+        gradient[decay->lambda_place[plan->word[i].group]] += weight * plan->word[i].count * plan->word[i].count;
+    for (size_t a = 0; a < plan->nodes; a++)
+        for (size_t b = 0; b <= a; b++)
+            if (plan->node[a].group == plan->node[b].group)
+                s->bar[a * SMALL + b] = (a == b ? 1.0 : 2.0) * weight * plan->node[a].count * plan->node[b].count;
+    for (size_t a = plan->nodes; a-- > 0;)
+        for (size_t b = a + 1; b-- > 0;)
+            if (plan->node[a].group == plan->node[b].group) table_back(plan, decay, s, a, b, gradient);
+    return true;
+}
+
 typedef struct self_job {
     const espi_plans *plans;
     const espi_decay *decay;
@@ -52,6 +106,9 @@ typedef struct self_job {
     double *value;
     const esp_run *run;
     espi_self_scratch *worker; /* per thread */
+    const double *weight;      /* of gradients: per tree, and ... */
+    size_t places;
+    double *gradient; /* ... `places` numbers per chunk */
 } self_job;
 
 /* A large tree in numbers of its own, so that its cost does not depend on the other trees. */
@@ -61,6 +118,7 @@ typedef struct local_tree {
     espi_plan_word *word;
     uint32_t *child;
     double *lambda, *alpha; /* per local group */
+    uint32_t *lambda_place, *alpha_place;
     size_t groups;
 } local_tree;
 
@@ -71,6 +129,8 @@ static void free_local(local_tree *t)
     espi_free(t->child);
     espi_free(t->lambda);
     espi_free(t->alpha);
+    espi_free(t->lambda_place);
+    espi_free(t->alpha_place);
 }
 
 static uint32_t local_group(local_tree *t, uint32_t *local, const espi_decay *decay, uint32_t group)
@@ -78,6 +138,8 @@ static uint32_t local_group(local_tree *t, uint32_t *local, const espi_decay *de
     if (local[group] != ESPI_NO_NODE) return local[group];
     t->lambda[t->groups] = decay->lambda[group];
     t->alpha[t->groups] = decay->alpha[group];
+    if (decay->lambda_place != NULL) t->lambda_place[t->groups] = decay->lambda_place[group];
+    if (decay->alpha_place != NULL) t->alpha_place[t->groups] = decay->alpha_place[group];
     return local[group] = (uint32_t)t->groups++;
 }
 
@@ -89,7 +151,11 @@ static bool make_local(local_tree *t, const espi_plan *plan, const espi_decay *d
     t->child = espi_alloc(children, sizeof *t->child);
     t->lambda = espi_alloc(plan->nodes + plan->words, sizeof *t->lambda);
     t->alpha = espi_alloc(plan->nodes + plan->words, sizeof *t->alpha);
-    if (t->node == NULL || t->word == NULL || t->child == NULL || t->lambda == NULL || t->alpha == NULL) return false;
+    t->lambda_place = espi_alloc(plan->nodes + plan->words, sizeof *t->lambda_place);
+    t->alpha_place = espi_alloc(plan->nodes + plan->words, sizeof *t->alpha_place);
+    if (t->node == NULL || t->word == NULL || t->child == NULL || t->lambda == NULL || t->alpha == NULL ||
+        t->lambda_place == NULL || t->alpha_place == NULL)
+        return false;
     for (size_t i = 0; i < plan->words; i++) {
         t->word[i] = plan->word[i];
         t->word[i].group = local_group(t, local, decay, plan->word[i].group);
@@ -109,22 +175,37 @@ static bool make_local(local_tree *t, const espi_plan *plan, const espi_decay *d
     return true;
 }
 
-/* By a DAG of this tree alone. */
-static esp_status large_value(const espi_plan *plan, const espi_decay *decay, uint32_t *local, const esp_run *run,
-                              double *value, esp_error *err)
+/* A row of a DAG of this tree alone: its value, or, with a gradient, `weight` times what it adds there. */
+static esp_status local_row(const espi_dag *dag, const espi_plan *plan, const espi_decay *decay, const esp_run *run,
+                            double *value, double weight, double *gradient, esp_error *err)
+{
+    esp_status status;
+    if (gradient == NULL) {
+        espi_matcher *matcher = espi_matcher_new(dag, decay, run);
+        status = matcher == NULL ? espi_no_memory(err) : espi_match_row(matcher, plan, 0, 1, value, err);
+        espi_matcher_free(matcher);
+    } else {
+        espi_backward *backward = espi_backward_new(dag, decay, run);
+        status =
+            backward == NULL ? espi_no_memory(err) : espi_backward_row(backward, plan, 0, 1, &weight, gradient, err);
+        espi_backward_free(backward);
+    }
+    return status;
+}
+
+static esp_status large_tree(const espi_plan *plan, const espi_decay *decay, uint32_t *local, const esp_run *run,
+                             double *value, double weight, double *gradient, esp_error *err)
 {
     local_tree t = {0};
     espi_dag dag = {0};
-    espi_matcher *matcher = NULL;
     *value = 0.0;
-    bool ok = make_local(&t, plan, decay, local) && espi_dag_insert(&dag, &t.plan);
-    const espi_decay own = {.lambda = t.lambda, .alpha = t.alpha};
-    if (ok) matcher = espi_matcher_new(&dag, &own, run);
+    const bool ok = make_local(&t, plan, decay, local) && espi_dag_insert(&dag, &t.plan);
+    const espi_decay own = {
+        .lambda = t.lambda, .alpha = t.alpha, .lambda_place = t.lambda_place, .alpha_place = t.alpha_place};
     const esp_status status =
-        matcher == NULL ? espi_no_memory(err) : espi_match_row(matcher, &t.plan, 0, 1, value, err);
+        ok ? local_row(&dag, &t.plan, &own, run, value, weight, gradient, err) : espi_no_memory(err);
     for (size_t i = 0; i < plan->words; i++) local[plan->word[i].group] = ESPI_NO_NODE;
     for (size_t i = 0; i < plan->nodes; i++) local[plan->node[i].group] = ESPI_NO_NODE;
-    espi_matcher_free(matcher);
     espi_dag_free(&dag);
     free_local(&t);
     return status;
@@ -133,6 +214,8 @@ static esp_status large_value(const espi_plan *plan, const espi_decay *decay, ui
 void espi_self_scratch_free(espi_self_scratch *scratch)
 {
     espi_free(scratch->delta);
+    espi_free(scratch->bar);
+    espi_free(scratch->factor);
     espi_free(scratch->local);
     *scratch = (espi_self_scratch){0};
 }
@@ -154,9 +237,19 @@ esp_status espi_self_value(const espi_plan *plan, const espi_decay *decay, size_
 {
     const bool small = plan->nodes <= SMALL;
     if (!fit_scratch(scratch, groups, small)) return espi_no_memory(err);
-    if (!small) return large_value(plan, decay, scratch->local, run, value, err);
+    if (!small) return large_tree(plan, decay, scratch->local, run, value, 0.0, NULL, err);
     *value = small_value(plan, decay, scratch->delta);
     return ESP_OK;
+}
+
+static esp_status tree_gradient(const self_job *j, const espi_plan *plan, espi_self_scratch *scratch,
+                                const esp_run *run, double weight, double *gradient, esp_error *err)
+{
+    const bool small = plan->nodes <= SMALL;
+    double value;
+    if (!fit_scratch(scratch, j->groups, small)) return espi_no_memory(err);
+    if (!small) return large_tree(plan, j->decay, scratch->local, run, &value, weight, gradient, err);
+    return small_gradient(plan, j->decay, scratch, weight, gradient) ? ESP_OK : espi_no_memory(err);
 }
 
 static esp_status self_chunk(void *context, size_t item, int number, esp_error *err)
@@ -167,21 +260,41 @@ static esp_status self_chunk(void *context, size_t item, int number, esp_error *
         const size_t i = item * ESPI_PLAN_CHUNK + k;
         const espi_plan plan = espi_plan_of(j->plans, i);
         const esp_run *run = number == 0 ? j->run : NULL;
-        status = espi_self_value(&plan, j->decay, j->groups, &j->worker[number], run, &j->value[i], err);
+        espi_self_scratch *scratch = &j->worker[number];
+        if (j->gradient == NULL) status = espi_self_value(&plan, j->decay, j->groups, scratch, run, &j->value[i], err);
+        else status = tree_gradient(j, &plan, scratch, run, j->weight[i], j->gradient + item * j->places, err);
     }
+    return status;
+}
+
+static esp_status run_chunks(self_job *j, const char *stage, esp_error *err)
+{
+    const int workers = espi_worker_count(j->run, j->plans->chunks);
+    j->worker = espi_alloc_zero((size_t)workers, sizeof *j->worker);
+    if (j->worker == NULL) return espi_no_memory(err);
+    const esp_status status = espi_parallel(j->run, stage, j->plans->chunks, self_chunk, j, err);
+    for (int i = 0; i < workers; i++) espi_self_scratch_free(&j->worker[i]);
+    espi_free(j->worker);
     return status;
 }
 
 esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
                             double *value, esp_error *err)
 {
-    const int workers = espi_worker_count(run, plans->chunks);
     self_job j = {.plans = plans, .decay = decay, .groups = groups, .value = value, .run = run};
-    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
-    if (j.worker == NULL) return espi_no_memory(err);
-    const esp_status status = espi_parallel(run, "preparing the norms", plans->chunks, self_chunk, &j, err);
-    for (int i = 0; i < workers; i++) espi_self_scratch_free(&j.worker[i]);
-    espi_free(j.worker);
+    return run_chunks(&j, "preparing the norms", err);
+}
+
+esp_status espi_self_gradient(const espi_plans *plans, const espi_decay *decay, size_t groups, const double *weight,
+                              size_t places, const esp_run *run, double *gradient, esp_error *err)
+{
+    self_job j = {.plans = plans, .decay = decay, .groups = groups, .run = run, .weight = weight, .places = places};
+    j.gradient = espi_alloc_zero(plans->chunks, places * sizeof *j.gradient);
+    if (j.gradient == NULL) return espi_no_memory(err);
+    const esp_status status = run_chunks(&j, "differentiating the norms", err);
+    for (size_t c = 0; status == ESP_OK && c < plans->chunks; c++)
+        for (size_t p = 0; p < places; p++) gradient[p] += j.gradient[c * places + p];
+    espi_free(j.gradient);
     return status;
 }
 

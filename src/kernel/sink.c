@@ -29,10 +29,11 @@ HOT static void add_dense(double *restrict out, const uint8_t *restrict count, s
     for (size_t j = 0; j < n; j++) out[j] += value * count[j];
 }
 
+enum { LANES = 8 };
+
 /* The sum of f[r] * w[r], in LANES sums that run side by side, whatever the processor. */
 HOT static double weigh(const double *restrict f, const double *restrict w, size_t n)
 {
-    enum { LANES = 8 };
     double lane[LANES] = {0.0}, total = 0.0;
     size_t r = 0;
     for (; r + LANES <= n; r += LANES)
@@ -40,6 +41,35 @@ HOT static double weigh(const double *restrict f, const double *restrict w, size
     for (; r < n; r++) total += f[r] * w[r];
     for (size_t l = 0; l < LANES; l++) total += lane[l];
     return total;
+}
+
+HOT static double weigh_dense(const double *restrict weight, const uint8_t *restrict count, size_t n)
+{
+    double lane[LANES] = {0.0}, total = 0.0;
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (size_t l = 0; l < LANES; l++) lane[l] += weight[j + l] * count[j + l];
+    for (; j < n; j++) total += weight[j] * count[j];
+    for (size_t l = 0; l < LANES; l++) total += lane[l];
+    return total;
+}
+
+static double weigh_counts(const double *restrict weight, size_t from, const espi_occurrence *restrict at, size_t n)
+{
+    double even = 0.0, odd = 0.0; /* so that an addition needs not wait for the one before */
+    size_t k = 0;
+    for (; k + 2 <= n; k += 2) {
+        even += weight[at[k].tree - from] * at[k].item;
+        odd += weight[at[k + 1].tree - from] * at[k + 1].item;
+    }
+    if (k < n) even += weight[at[k].tree - from] * at[k].item;
+    return even + odd;
+}
+
+static void gather(const double *restrict weight, size_t from, const espi_occurrence *restrict at, size_t n,
+                   double *restrict w)
+{
+    for (size_t k = 0; k < n; k++) w[at[k].item] += weight[at[k].tree - from];
 }
 
 void espi_reach_to(espi_reach *c, const espi_dag *dag, const espi_group *group, size_t to)
@@ -56,6 +86,14 @@ void espi_reach_to(espi_reach *c, const espi_dag *dag, const espi_group *group, 
     c->to = to;
 }
 
+/* The first occurrence in trees from `from` on. */
+static size_t first_from(const espi_group *group, const espi_reach *c, size_t from)
+{
+    size_t first = 0;
+    while (from > 0 && first < c->occurrences && group->at[first].tree < from) first++;
+    return first;
+}
+
 void espi_sink_add(espi_sink *s, const espi_dag *dag, uint32_t g, const espi_reach *c, const double *w)
 {
     const espi_group *group = &dag->group[g];
@@ -68,8 +106,20 @@ void espi_sink_add(espi_sink *s, const espi_dag *dag, uint32_t g, const espi_rea
         add_dense(s->out, group->dense + s->from, s->to - s->from, w[0]);
         return;
     }
-    size_t first = 0;
-    while (s->from > 0 && first < c->occurrences && group->at[first].tree < s->from) first++;
+    const size_t first = first_from(group, c, s->from);
     if (group->inner == 0) scatter_counts(s->out, s->from, group->at + first, c->occurrences - first, w[0]);
     else scatter(s->out, s->from, group->at + first, c->occurrences - first, w);
+}
+
+void espi_gather(const espi_dag *dag, uint32_t g, const espi_reach *c, size_t from, size_t to, const double *weight,
+                 double *w)
+{
+    const espi_group *group = &dag->group[g];
+    if (group->dense != NULL) {
+        w[0] += weigh_dense(weight, group->dense + from, to - from);
+        return;
+    }
+    const size_t first = first_from(group, c, from);
+    if (group->inner == 0) w[0] += weigh_counts(weight, from, group->at + first, c->occurrences - first);
+    else gather(weight, from, group->at + first, c->occurrences - first, w);
 }

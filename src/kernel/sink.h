@@ -26,6 +26,11 @@ typedef struct espi_sink {
 /* Adds what w[0 .. reach->vertices) of group number g makes. */
 void espi_sink_add(espi_sink *sink, const espi_dag *dag, uint32_t g, const espi_reach *reach, const double *w);
 
+/* The way back: w[r] += the weights weight[j - from] of the trees j = from .. to-1 where vertex r of group number g occurs,
+ * as often as it does. */
+void espi_gather(const espi_dag *dag, uint32_t g, const espi_reach *reach, size_t from, size_t to, const double *weight,
+                 double *w);
+
 /* w[r] += count * col[r] */
 void espi_add_column(double *restrict w, const double *restrict col, size_t n, double count);
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "kernel/bag.h"
 #include "kernel/flat.h"
+#include "kernel/match_gradient.h"
 #include "kernel/pair.h"
 #include "kernel/tree_kernel.h"
 
@@ -23,6 +24,9 @@ typedef struct tree_part {
     size_t productions;             /* shared numbers: those of cols, then those that only rows has */
     uint32_t *shared;               /* productions of rows -> shared numbers; NULL: rows is cols */
     double *lambda, *alpha;         /* per shared number */
+    uint32_t *lambda_place, *alpha_place;
+    size_t places;                  /* of the gradient: parameters, then values by label */
+    size_t bow_place;
     espi_decay decay;
     espi_plans row_plans, col_plans; /* row_plans.chunk NULL: rows is cols */
     espi_dag dag;                    /* algorithm dag */
@@ -35,6 +39,8 @@ typedef struct tree_part {
 
 typedef struct workspace {
     espi_matcher *matcher;
+    espi_backward *backward; /* made by the first gradient */
+    const esp_run *run;
     espi_pair_scratch scratch;
 } workspace;
 
@@ -77,6 +83,8 @@ static void release(espi_part *part)
     espi_free(t->shared);
     espi_free(t->lambda);
     espi_free(t->alpha);
+    espi_free(t->lambda_place);
+    espi_free(t->alpha_place);
     espi_free(t);
 }
 
@@ -94,28 +102,85 @@ static bool share_productions(tree_part *t)
     return true;
 }
 
-void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda, double *alpha)
+static size_t parameter_count(const espi_kernel_class *class)
 {
-    const espi_symbol *label = &forest->symbols.symbol[forest->production[production].label];
-    *lambda = espi_leaf_value(leaf, "lambda");
-    *alpha = leaf->class == &espi_kernel_st ? 0.0 : espi_leaf_value(leaf, "alpha");
+    size_t count = 0;
+    while (class->parameters[count].info.name != NULL) count++;
+    return count;
+}
+
+/* The place of a parameter in the gradient of its leaf; ESPI_NO_NODE if the kernel does not have it. */
+static uint32_t place_of(const espi_kernel_class *class, const char *name)
+{
+    for (uint32_t p = 0; class->parameters[p].info.name != NULL; p++)
+        if (strcmp(class->parameters[p].info.name, name) == 0) return p;
+    return ESPI_NO_NODE;
+}
+
+/* The same of lambda and alpha for a label, which may have its own. */
+static void find_places(const espi_leaf *leaf, const espi_symbol *label, uint32_t *lambda, uint32_t *alpha)
+{
+    const size_t shared = parameter_count(leaf->class);
+    *lambda = place_of(leaf->class, "lambda");
+    *alpha = place_of(leaf->class, "alpha");
+    const uint32_t lambdas = *lambda;
     for (size_t i = 0; i < leaf->symbols; i++) {
         const espi_symbol_value *s = &leaf->symbol[i];
         if (strlen(s->label) != label->size || memcmp(s->label, label->text, label->size) != 0) continue;
-        *(strcmp(leaf->class->parameters[s->parameter].info.name, "lambda") == 0 ? lambda : alpha) = s->value;
+        *(s->parameter == lambdas ? lambda : alpha) = (uint32_t)(shared + i);
     }
+}
+
+static double value_at(const espi_leaf *leaf, uint32_t place)
+{
+    if (place == ESPI_NO_NODE) return 0.0;
+    const size_t shared = parameter_count(leaf->class);
+    return place < shared ? leaf->value[place] : leaf->symbol[place - shared].value;
+}
+
+void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda, double *alpha)
+{
+    uint32_t lambda_place, alpha_place;
+    find_places(leaf, &forest->symbols.symbol[forest->production[production].label], &lambda_place, &alpha_place);
+    *lambda = value_at(leaf, lambda_place);
+    *alpha = value_at(leaf, alpha_place);
+}
+
+/* lambda and alpha of the productions of a forest. There are far more productions than labels, and there may be many
+ * values by label: each label is looked up once. */
+static bool set_side(tree_part *t, const espi_leaf *leaf, const espi_forest *forest, const uint32_t *shared)
+{
+    struct places {
+        uint32_t lambda, alpha;
+        bool known;
+    } *label = espi_alloc_zero(forest->symbols.count, sizeof *label);
+    if (label == NULL) return false;
+    for (size_t p = 0; p < forest->productions; p++) {
+        const uint32_t number = forest->production[p].label;
+        const size_t at = shared == NULL ? p : shared[p];
+        struct places *x = &label[number];
+        if (!x->known) find_places(leaf, &forest->symbols.symbol[number], &x->lambda, &x->alpha);
+        x->known = true;
+        t->lambda_place[at] = x->lambda;
+        t->alpha_place[at] = x->alpha;
+        t->lambda[at] = value_at(leaf, x->lambda);
+        t->alpha[at] = value_at(leaf, x->alpha);
+    }
+    espi_free(label);
+    return true;
 }
 
 static bool set_decay(tree_part *t, const espi_leaf *leaf)
 {
     t->lambda = espi_alloc(t->productions, sizeof *t->lambda);
     t->alpha = espi_alloc(t->productions, sizeof *t->alpha);
-    if (t->lambda == NULL || t->alpha == NULL) return false;
-    t->decay = (espi_decay){.lambda = t->lambda, .alpha = t->alpha};
-    for (size_t p = 0; p < t->cols->productions; p++) espi_tree_decay(leaf, t->cols, p, &t->lambda[p], &t->alpha[p]);
-    for (size_t p = 0; t->shared != NULL && p < t->rows->productions; p++)
-        espi_tree_decay(leaf, t->rows, p, &t->lambda[t->shared[p]], &t->alpha[t->shared[p]]);
-    return true;
+    t->lambda_place = espi_alloc(t->productions, sizeof *t->lambda_place);
+    t->alpha_place = espi_alloc(t->productions, sizeof *t->alpha_place);
+    if (t->lambda == NULL || t->alpha == NULL || t->lambda_place == NULL || t->alpha_place == NULL) return false;
+    t->decay = (espi_decay){t->lambda, t->alpha, t->lambda_place, t->alpha_place};
+    t->places = parameter_count(leaf->class) + leaf->symbols;
+    t->bow_place = place_of(leaf->class, "bow");
+    return set_side(t, leaf, t->cols, NULL) && (t->shared == NULL || set_side(t, leaf, t->rows, t->shared));
 }
 
 static espi_flat *make_flats(const espi_forest *forest, const uint32_t *map)
@@ -188,6 +253,7 @@ static void workspace_free(void *pointer)
     workspace *w = pointer;
     if (w == NULL) return;
     espi_matcher_free(w->matcher);
+    espi_backward_free(w->backward);
     espi_pair_scratch_free(&w->scratch);
     espi_free(w);
 }
@@ -197,6 +263,7 @@ static void *workspace_new(const espi_part *part, const esp_run *run)
     const tree_part *t = view(part);
     workspace *w = espi_alloc_zero(1, sizeof *w);
     if (w == NULL || t->algorithm != ESPI_DAG) return w;
+    w->run = run;
     w->matcher = espi_matcher_new(&t->base->dag, &t->decay, run);
     if (w->matcher != NULL) return w;
     workspace_free(w);
@@ -250,6 +317,60 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
         *value = espi_wide_add(*value, espi_wide_of(t->bow * equal));
     }
     return ESP_OK;
+}
+
+/* -------------------------------------------------------------- gradient */
+
+static esp_status need_dag(const tree_part *t, esp_error *err)
+{
+    if (t->algorithm == ESPI_DAG) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "%s: algorithm %s has no derivatives; leave `algorithm` out",
+                     t->part.class->name, t->algorithm == ESPI_FTK ? "ftk" : "qtk");
+}
+
+/* The sum over the trees j of weight_j times the number of leaves of j that equal one of tree i, pair by pair. */
+static double equal_words(const tree_part *t, size_t i, size_t from, size_t to, const double *weight)
+{
+    const espi_lists *lists = &t->base->word_lists;
+    const espi_sparse words = espi_bag_row(words_of(t, ESPI_ROWS), i);
+    double sum = 0.0;
+    for (size_t k = 0; k < words.entries; k++) {
+        size_t at = lists->start[words.feature[k]];
+        const size_t end = lists->start[words.feature[k] + 1];
+        while (at < end && lists->row[at] < from) at++;
+        for (; at < end && lists->row[at] < to; at++)
+            sum += words.value[k] * lists->value[at] * weight[lists->row[at] - from];
+    }
+    return sum;
+}
+
+/* Where bow is 0 leaves are not looked at, and its derivative is not told. */
+static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
+                           double *out, esp_error *err)
+{
+    const tree_part *t = view(part);
+    workspace *w = pointer;
+    esp_status status = need_dag(t, err);
+    if (status != ESP_OK) return status;
+    if (w->backward == NULL) w->backward = espi_backward_new(&t->base->dag, &t->decay, w->run);
+    if (w->backward == NULL) return espi_no_memory(err);
+    const espi_plan plan = espi_plan_of(plans_of(t, ESPI_ROWS), i);
+    status = espi_backward_row(w->backward, &plan, from, to, weight, out, err);
+    if (status == ESP_OK && t->bow > 0.0) out[t->bow_place] += equal_words(t, i, from, to, weight);
+    return status;
+}
+
+static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
+                                    double *out, esp_error *err)
+{
+    const tree_part *t = view(part);
+    const espi_plans *plans = plans_of(t, side);
+    esp_status status = need_dag(t, err);
+    if (status == ESP_OK)
+        status = espi_self_gradient(plans, &t->decay, t->productions, weight, t->places, run, out, err);
+    for (size_t i = 0; status == ESP_OK && t->bow > 0.0 && i < plans->trees; i++)
+        out[t->bow_place] += weight[i] * words_of(t, side)->square[i];
+    return status;
 }
 
 /* ---------------------------------------------------------------- scorer */
@@ -307,13 +428,14 @@ static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
 #define LAMBDA(symbols)                                                                                                \
     {                                                                                                                  \
         .info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0"},               \
-        .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = HUGE_VAL, .per_symbol = symbols                     \
+        .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = HUGE_VAL, .per_symbol = symbols, .draw_low = 1e-4,  \
+        .draw_high = 1.0                                                                                               \
     }
 #define ALPHA(symbols)                                                                                                 \
     {                                                                                                                  \
         .info = {"alpha", "weight of leaving a child open: 1 counts all fragments, 0 complete subtrees only", "1",     \
                  "a number >= 0"},                                                                                     \
-        .type = ESPI_NUMBER, .low = 0.0, .high = HUGE_VAL, .per_symbol = symbols                                       \
+        .type = ESPI_NUMBER, .low = 0.0, .high = HUGE_VAL, .per_symbol = symbols, .draw_low = 0.01, .draw_high = 1.0   \
     }
 #define BOW                                                                                                            \
     {                                                                                                                  \
@@ -329,7 +451,8 @@ static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
 #define TREE_KERNEL                                                                                                    \
     .takes = {[ESP_COLUMN_TREE] = true}, .bind = bind, .free = release, .workspace_new = workspace_new,                \
     .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair, .fold = fold,                    \
-    .folded_free = folded_free, .score = score, .online = &espi_tree_online
+    .folded_free = folded_free, .score = score, .gradient = gradient, .gradient_diagonal = gradient_diagonal,          \
+    .online = &espi_tree_online
 
 const espi_kernel_class espi_kernel_st = {
     .name = "st",
