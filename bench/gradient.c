@@ -241,7 +241,7 @@ static void ours(const esp_kernel *kernel, const esp_dataset *data, const double
     check(espi_bind(kernel, data, data, &one_thread, &bound, &err), &err);
     check(espi_gram_blocks(bound, &one_thread, keep, m, &err), &err);
     time[0] = spent() - start;
-    check(espi_bound_gradient(bound, weight, &one_thread, gradient, &err), &err);
+    check(espi_bound_gradient(bound, weight, m->value, &one_thread, gradient, &err), &err);
     time[1] = spent() - start - time[0];
     espi_bound_free(bound);
 }

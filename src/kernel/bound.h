@@ -62,10 +62,11 @@ esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_bl
                             esp_error *err);
 
 /* The gradient of sum_ij weight[i * columns + j] K_ij for all hyperparameters at once: gradient[place] += ..., places as in
- * hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. No matrix of derivatives
- * is made; the sums have a fixed order. ESP_ERR_RANGE if a derivative does not fit a double. */
-esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const esp_run *run, double *gradient,
-                               esp_error *err);
+ * hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. `gram`: the matrix K, if the
+ * caller has it, which saves computing some of it again; or NULL. No matrix of derivatives is made; the sums have a fixed
+ * order. ESP_ERR_RANGE if a derivative does not fit a double. */
+esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const double *gram, const esp_run *run,
+                               double *gradient, esp_error *err);
 /* The same of sum_i weight[i] K(i, i) over the examples of a side. */
 esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight, const esp_run *run,
                                         double *gradient, esp_error *err);

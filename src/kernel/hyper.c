@@ -16,7 +16,7 @@ static const double WEIGHT_LOW = 0.1, WEIGHT_HIGH = 10.0; /* first values of wei
 
 /* ---------------------------------------------------------------- places */
 
-static size_t parameter_count(const espi_kernel_class *class)
+size_t espi_parameter_count(const espi_kernel_class *class)
 {
     size_t count = 0;
     while (class->parameters[count].info.name != NULL) count++;
@@ -26,7 +26,7 @@ static size_t parameter_count(const espi_kernel_class *class)
 size_t espi_leaf_place(const esp_kernel *kernel, size_t leaf)
 {
     size_t place = 0;
-    for (size_t i = 0; i < leaf; i++) place += parameter_count(kernel->leaf[i].class) + kernel->leaf[i].symbols;
+    for (size_t i = 0; i < leaf; i++) place += espi_parameter_count(kernel->leaf[i].class) + kernel->leaf[i].symbols;
     return place;
 }
 
@@ -38,7 +38,7 @@ void espi_kernel_set(esp_kernel *kernel, size_t place, double value)
 {
     for (size_t i = 0; i < kernel->leaves; i++) {
         espi_leaf *leaf = &kernel->leaf[i];
-        const size_t parameters = parameter_count(leaf->class), size = parameters + leaf->symbols;
+        const size_t parameters = espi_parameter_count(leaf->class), size = parameters + leaf->symbols;
         if (place < parameters) leaf->value[place] = value;
         else if (place < size) leaf->symbol[place - parameters].value = value;
         if (place < size) return;
@@ -73,7 +73,7 @@ static char *join(const char *first, const char *second, const char *third)
 
 static void add_parameter(list *l, const espi_parameter *p, const char *label, size_t place, double value)
 {
-    if (!(p->draw_low > 0.0)) return;
+    if (!(p->draw_low > 0.0) || !(value > 0.0)) return;
     espi_hyper h = {.place = place, .value = value, .draw_low = p->draw_low, .draw_high = p->draw_high};
     h.name = join(p->info.name, label != NULL ? "." : "", label != NULL ? label : "");
     h.low = fmax(p->low, p->draw_low / REACH);
@@ -167,7 +167,7 @@ esp_status espi_hypers_new(const esp_kernel *kernel, espi_hyper **out, size_t *c
     for (size_t i = 0; i < kernel->leaves; i++) {
         const espi_leaf *leaf = &kernel->leaf[i];
         const espi_parameter *p = leaf->class->parameters;
-        const size_t place = espi_leaf_place(kernel, i), parameters = parameter_count(leaf->class);
+        const size_t place = espi_leaf_place(kernel, i), parameters = espi_parameter_count(leaf->class);
         if (leaf->class->gradient == NULL) continue;
         for (size_t k = 0; k < parameters; k++) add_parameter(&l, &p[k], NULL, place + k, leaf->value[k]);
         for (size_t k = 0; k < leaf->symbols; k++)
@@ -195,7 +195,8 @@ void espi_hypers_free(espi_hyper *hyper, size_t count)
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
 
-/* Names that values can be given for: labels of inner nodes, or features; sorted, each once. They belong to the data. */
+/* Names that values can be given for: labels of inner nodes, or features; sorted, each once; the empty one cannot be
+ * written. They belong to the data. */
 static const char **names_of(const espi_column *column, size_t *count)
 {
     const bool tree = column->type == ESP_COLUMN_TREE;
@@ -208,7 +209,7 @@ static const char **names_of(const espi_column *column, size_t *count)
     qsort(name, all, sizeof *name, by_text);
     *count = 0;
     for (size_t i = 0; i < all; i++)
-        if (i == 0 || strcmp(name[i], name[i - 1]) != 0) name[(*count)++] = name[i];
+        if (*name[i] != '\0' && (*count == 0 || strcmp(name[i], name[*count - 1]) != 0)) name[(*count)++] = name[i];
     return name;
 }
 

@@ -4,6 +4,8 @@
 
 #include "kernel/kernel.h"
 
+size_t espi_parameter_count(const espi_kernel_class *class);
+
 /* Gradients of a kernel are arrays with one place for each parameter of each leaf, then one for each of its values by
  * label, leaf by leaf; then one for each op. Places of what is no hyperparameter stay as they are. */
 size_t espi_kernel_places(const esp_kernel *kernel);
@@ -18,7 +20,8 @@ typedef struct espi_hyper {
     double draw_low, draw_high; /* where first values are drawn, by their logarithms */
 } espi_hyper;
 
-/* The hyperparameters of a kernel in the order of the expression; weights come last. */
+/* The hyperparameters of a kernel in the order of the expression; weights come last. A value of 0 switches something off
+ * (bow, alpha) and is none. */
 esp_status espi_hypers_new(const esp_kernel *kernel, espi_hyper **out, size_t *count, esp_error *err);
 void espi_hypers_free(espi_hyper *hyper, size_t count);
 

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "kernel/bag.h"
 #include "kernel/flat.h"
+#include "kernel/hyper.h"
 #include "kernel/match_gradient.h"
 #include "kernel/pair.h"
 #include "kernel/tree_kernel.h"
@@ -102,13 +103,6 @@ static bool share_productions(tree_part *t)
     return true;
 }
 
-static size_t parameter_count(const espi_kernel_class *class)
-{
-    size_t count = 0;
-    while (class->parameters[count].info.name != NULL) count++;
-    return count;
-}
-
 /* The place of a parameter in the gradient of its leaf; ESPI_NO_NODE if the kernel does not have it. */
 static uint32_t place_of(const espi_kernel_class *class, const char *name)
 {
@@ -120,7 +114,7 @@ static uint32_t place_of(const espi_kernel_class *class, const char *name)
 /* The same of lambda and alpha for a label, which may have its own. */
 static void find_places(const espi_leaf *leaf, const espi_symbol *label, uint32_t *lambda, uint32_t *alpha)
 {
-    const size_t shared = parameter_count(leaf->class);
+    const size_t shared = espi_parameter_count(leaf->class);
     *lambda = place_of(leaf->class, "lambda");
     *alpha = place_of(leaf->class, "alpha");
     const uint32_t lambdas = *lambda;
@@ -134,7 +128,7 @@ static void find_places(const espi_leaf *leaf, const espi_symbol *label, uint32_
 static double value_at(const espi_leaf *leaf, uint32_t place)
 {
     if (place == ESPI_NO_NODE) return 0.0;
-    const size_t shared = parameter_count(leaf->class);
+    const size_t shared = espi_parameter_count(leaf->class);
     return place < shared ? leaf->value[place] : leaf->symbol[place - shared].value;
 }
 
@@ -178,7 +172,7 @@ static bool set_decay(tree_part *t, const espi_leaf *leaf)
     t->alpha_place = espi_alloc(t->productions, sizeof *t->alpha_place);
     if (t->lambda == NULL || t->alpha == NULL || t->lambda_place == NULL || t->alpha_place == NULL) return false;
     t->decay = (espi_decay){t->lambda, t->alpha, t->lambda_place, t->alpha_place};
-    t->places = parameter_count(leaf->class) + leaf->symbols;
+    t->places = espi_parameter_count(leaf->class) + leaf->symbols;
     t->bow_place = place_of(leaf->class, "bow");
     return set_side(t, leaf, t->cols, NULL) && (t->shared == NULL || set_side(t, leaf, t->rows, t->shared));
 }
@@ -440,7 +434,7 @@ static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
 #define BOW                                                                                                            \
     {                                                                                                                  \
         .info = {"bow", "added for each pair of equal leaves", "0", "a number >= 0"}, .type = ESPI_NUMBER, .low = 0.0, \
-        .high = HUGE_VAL                                                                                               \
+        .high = HUGE_VAL, .draw_low = 0.01, .draw_high = 10.0                                                          \
     }
 #define ALGORITHM                                                                                                      \
     {                                                                                                                  \

@@ -75,12 +75,14 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     espi_hyper *hyper;
     size_t count;
     const esp_run one = {.threads = 1}, three = {.threads = 3};
+    double *gram = calloc(m * esp_dataset_count(cols), sizeof *gram);
+    assert_ok(esp_gram(kernel, rows, cols, NULL, gram, &err), text, &err);
     assert_ok(espi_bind(kernel, rows, cols, NULL, &bound, &err), text, &err);
     for (int k = 0; k < 2; k++) {
         double *out = k == 0 ? gradient : again;
         const esp_run *run = k == 0 ? &one : &three;
         assert_ok(diagonal ? espi_bound_gradient_diagonal(bound, ESPI_ROWS, weight, run, out, &err)
-                           : espi_bound_gradient(bound, weight, run, out, &err),
+                           : espi_bound_gradient(bound, weight, k == 0 ? NULL : gram, run, out, &err),
                   text, &err);
     }
     assert_memory_equal(gradient, again, espi_kernel_places(kernel) * sizeof *gradient);
@@ -98,6 +100,7 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     free(weight);
     free(gradient);
     free(again);
+    free(gram);
     esp_kernel_free(kernel);
     esp_kernel_free(given);
 }
