@@ -151,7 +151,7 @@ extern const char *cli_learner_names[CLI_LEARNERS + 1];
 #define CLI_LEARNING_OPTIONS                                                                                            \
     {.name = "learner", .letter = 'l', .kind = CLI_CHOICE, .offset = offsetof(cli_learning, learner),                   \
      .argument = "NAME", .choices = (const char *const *)cli_learner_names,                                             \
-     .help = "what to train: svm (the default) or perceptron for classes, svr for numbers"},                            \
+     .help = "what to train: svm (the default) or perceptron for classes, svr for numbers, gp for either"},                            \
     {.name = "kernel", .letter = 'k', .kind = CLI_TEXT, .offset = offsetof(cli_learning, kernel), .argument = "EXPR",   \
      .help = "kernel expression, such as 'norm(sst(tree, lambda=0.4))'"}
 /* clang-format on */
@@ -179,7 +179,8 @@ typedef struct cli_lesson {
 int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson); /* kernel and settings; reads no data */
 int cli_lesson_read(cli_lesson *lesson);                                /* data, which must have a target */
 void cli_lesson_end(cli_lesson *lesson);
-/* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. */
+bool cli_lesson_of_numbers(const cli_lesson *lesson); /* whether the targets are numbers */
+/* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. With -v, the run tells its steps. */
 esp_run cli_learn_run(const cli_settings *settings);
 /* Trains on all data, writes the model and says in a line what it is. */
 int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path);
@@ -199,7 +200,7 @@ int cli_online_train(const cli_learning *learning, const cli_online *options, co
 /* ---- predictions and how good they are (evaluate.c) */
 
 typedef struct cli_columns {
-    bool all, probability;
+    bool all, probability, latent;
 } cli_columns;
 /* CLI_USAGE after a sentence if the model (of this learner) cannot give what is wanted. */
 int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns);

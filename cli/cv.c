@@ -21,13 +21,16 @@ static const cli_option options[] = {
     {.name = NULL}};
 /* clang-format on */
 
-static void print_metrics(const esp_metrics *metrics, bool classes)
+static void print_metrics(const esp_metrics *metrics, const esp_predictions *predictions)
 {
+    const bool classes = esp_predictions_are_classes(predictions);
     static const char *const names[2][3] = {{"rmse", "mae", "pearson"}, {"accuracy", "macro-f1", "micro-f1"}};
     for (size_t i = 0; i < 3; i++) {
         const char *name = names[classes][i];
         printf("%s\t%.17g\n", name, esp_metrics_value(metrics, name));
     }
+    if (esp_predictions_count(predictions) > 0 && esp_predictions_variance(predictions, 0) >= 0)
+        printf("nlpd\t%.17g\n", esp_metrics_value(metrics, "nlpd"));
 }
 
 static bool is_standard(const char *path) { return path != NULL && strcmp(path, "-") == 0; }
@@ -39,7 +42,7 @@ static int write_results(const cv_settings *s, const esp_predictions *prediction
     if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(metrics, s->metrics);
     if (code != CLI_OK) return code;
     if (!is_standard(s->predictions) && !is_standard(s->metrics))
-        print_metrics(metrics, esp_predictions_are_classes(predictions));
+        print_metrics(metrics, predictions);
     cli_tell_metrics(&s->learning.common, metrics);
     return CLI_OK;
 }
@@ -85,7 +88,8 @@ const cli_command cli_cv = {
     .summary = "how good a learner is, by cross-validation",
     .text = "Divides DATA into --folds parts with the same mixture of classes, drawn from --seed, and predicts each "
             "part by a model trained on the others. Prints a line of name and value for each metric: accuracy, "
-            "macro-f1 and micro-f1, or rmse, mae and pearson. A table with more goes to standard error.\n"
+            "macro-f1 and micro-f1, or rmse, mae and pearson; of a Gaussian process also nlpd, the mean negative logarithm "
+            "of the predictive density. A table with more goes to standard error.\n"
             "'-' for --predictions or --metrics puts them on standard output in place of these lines.",
     .examples = "espalier cv -k 'norm(sst(tree, lambda=0.4))' -C 10 --folds 10 questions.jsonl\n"
                 "espalier cv -q -l svr -k 'rbf(x, gamma=0.1)' --predictions out.txt houses.libsvm",

@@ -7,6 +7,9 @@
 
 int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns)
 {
+    if (columns.latent && (strcmp(learner, "gp") != 0 || esp_predictions_are_classes(predictions)))
+        return cli_usage("--latent is for numbers predicted by gp, not for %s of %s",
+                         esp_predictions_are_classes(predictions) ? "classes" : "numbers", learner);
     if (!columns.all && !columns.probability) return CLI_OK;
     if (!esp_predictions_are_classes(predictions))
         return cli_usage("--%s is for classes, but %s predicts a number", columns.all ? "all-scores" : "probability",
@@ -14,7 +17,7 @@ int cli_check_columns(const esp_predictions *predictions, const char *learner, c
     if (columns.probability && esp_predictions_count(predictions) > 0 &&
         esp_predictions_probability(predictions, 0, 0) < 0) {
         if (!cli_learner_has(learner, "probability"))
-            return cli_usage("a %s has no probabilities; an svm has, if trained with --probability", learner);
+            return cli_usage("a %s has no probabilities; an svm has, if trained with --probability, and a gp", learner);
         return cli_usage("the model has no probabilities; train it with 'espalier train --probability'");
     }
     return CLI_OK;
@@ -32,7 +35,10 @@ static void write_line(FILE *file, const esp_predictions *p, size_t example, cli
 {
     const char *label = esp_predictions_label(p, example);
     if (label == NULL) {
-        fprintf(file, "%.17g\n", esp_predictions_score(p, example));
+        const double latent = esp_predictions_latent_variance(p, example);
+        fprintf(file, "%.17g", esp_predictions_score(p, example));
+        if (latent >= 0) fprintf(file, "\t%.17g", columns.latent ? latent : esp_predictions_variance(p, example));
+        putc('\n', file);
         return;
     }
     cli_field(file, label);

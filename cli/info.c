@@ -13,8 +13,9 @@ typedef struct info_settings {
 
 /* clang-format off */
 static const cli_option options[] = {
-    {.name = "top", .kind = CLI_NUMBER, .offset = offsetof(info_settings, top), .argument = "N", .fallback = "10",
-     .most = UINT32_MAX, .help = "how many classes of the target to list"},
+    {.name = "top", .kind = CLI_NUMBER, .offset = offsetof(info_settings, top), .argument = "N", .least = 1,
+     .most = UINT32_MAX, .help = "how many to list: classes of the target (default 10), hyperparameters of a gp, the "
+     "largest first (default: all)"},
     {.name = "kernels", .kind = CLI_FLAG, .offset = offsetof(info_settings, kernels),
      .help = "list the kernels and their parameters instead"},
     {.name = "learners", .kind = CLI_FLAG, .offset = offsetof(info_settings, learners),
@@ -168,20 +169,38 @@ static void print_learners(void)
     }
 }
 
-static int print_model(const char *path, bool whole)
+/* "hyperparameters<TAB>12", and the `top` largest of them (0: all). */
+static void print_hyperparameters(const char *lines, size_t top)
+{
+    size_t count = 0;
+    const char *end = lines;
+    for (const char *at = lines; *at != '\0'; at++) {
+        if (*at != '\n') continue;
+        count++;
+        if (top == 0 || count <= top) end = at + 1;
+    }
+    if (count == 0) return;
+    print_count("hyperparameters", count);
+    fwrite(lines, 1, (size_t)(end - lines), stdout);
+}
+
+static int print_model(const char *path, bool whole, size_t top)
 {
     esp_model *model = NULL;
-    char *text = NULL;
+    char *text = NULL, *hyper = NULL;
     esp_error error;
     esp_status status = esp_model_read(path, &model, &error);
     if (status == ESP_OK) status = esp_model_summary(model, &text, &error);
+    if (status == ESP_OK) status = esp_model_hyperparameters(model, &hyper, &error);
     if (status == ESP_OK) {
         print_text("file", path);
         print_text("format", "model");
         fputs(text, stdout);
         if (whole) print_text("expression", esp_model_kernel(model));
+        print_hyperparameters(hyper, top);
     }
     esp_text_free(text);
+    esp_text_free(hyper);
     esp_model_free(model);
     if (status != ESP_OK) return cli_error(status, &error);
     return CLI_OK;
@@ -189,10 +208,10 @@ static int print_model(const char *path, bool whole)
 
 static int print_file(const info_settings *s, const char *path)
 {
-    if (esp_model_recognise(path)) return print_model(path, s->common.verbose);
+    if (esp_model_recognise(path)) return print_model(path, s->common.verbose, (size_t)s->top);
     esp_dataset *data = NULL;
     int code = cli_read(&s->common, path, &data);
-    if (code == CLI_OK) code = print_data(data, path, (size_t)s->top);
+    if (code == CLI_OK) code = print_data(data, path, s->top > 0 ? (size_t)s->top : 10);
     esp_dataset_free(data);
     return code;
 }

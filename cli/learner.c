@@ -163,10 +163,30 @@ void cli_lesson_end(cli_lesson *lesson)
     esp_kernel_free(lesson->kernel);
 }
 
+bool cli_lesson_of_numbers(const cli_lesson *lesson)
+{
+    bool numbers = strcmp(lesson->learner, "svr") == 0 || strcmp(lesson->learner, "gp") == 0;
+    for (size_t i = 0; i < lesson->settings; i++)
+        if (strcmp(lesson->setting[i].name, "likelihood") == 0)
+            numbers = strcmp(lesson->setting[i].value, "bernoulli") != 0;
+    return numbers;
+}
+
+static const cli_settings *watching; /* the settings of the run, for what it tells */
+
+static void on_tell(void *user, const char *line)
+{
+    (void)user;
+    cli_run_end();
+    cli_detail(watching, "%s", line);
+}
+
 esp_run cli_learn_run(const cli_settings *settings)
 {
     esp_run run = cli_run(settings);
     if (settings->memory == 0) run.memory /= 2;
+    watching = settings;
+    run.tell = settings->verbose ? on_tell : NULL;
     return run;
 }
 
@@ -191,11 +211,42 @@ static void tell_end(const cli_settings *s, const char *lines)
     find_value(lines, "end", end);
     if (strcmp(end, "interrupted") == 0) {
         cli_note(s, "interrupted: the model is what was learned so far");
+    } else if (strncmp(end, "stopped where", 13) == 0) {
+        cli_note(s, "stopped where no step was better, before the gradient was small");
+    } else if (strncmp(end, "nothing", 7) == 0) {
+        cli_note(s, "%s; the hyperparameters stay as given", end);
     } else if (strcmp(end, "converged") != 0) {
         const char *limit = strstr(lines, "max-iterations=");
         cli_note(s, "stopped at the limit of %.0f iterations before it converged; a larger --max-iterations may help",
                  limit != NULL ? strtod(strchr(limit, '=') + 1, NULL) : 0.0);
     }
+}
+
+/* What is odd about a Gaussian process: jitter, and hyperparameters at their bounds. */
+static void tell_process(const cli_settings *s, const char *lines)
+{
+    static const char bound[] = "at a bound\t";
+    char jitter[64];
+    if (find_value(lines, "jitter", jitter)[0] != '\0')
+        cli_note(s, "%s was added to the diagonal: without it the kernel matrix is not positive definite", jitter);
+    for (const char *line = strstr(lines, bound); line != NULL; line = strstr(line + 1, bound)) {
+        const char *name = line + strlen(bound);
+        cli_note(s, "at the bound of its range: %.*s", (int)strcspn(name, "\n"), name);
+    }
+}
+
+static void tell_learned(const cli_settings *s, const esp_model *model, const char *lines, const char *path)
+{
+    char examples[64], value[64];
+    const bool numbers = find_value(lines, "log likelihood", value)[0] != '\0';
+    if (!numbers) find_value(lines, "log evidence", value);
+    find_value(lines, "trained-on", examples);
+    cli_detail(s, "learned kernel %s", esp_model_kernel(model));
+    cli_note(s, "gp: %s example%s%s; log %s %.6g; written to %s", examples, strcmp(examples, "1") == 0 ? "" : "s",
+             esp_model_classes(model) > 0 ? " of 2 classes" : "", numbers ? "likelihood" : "evidence",
+             strtod(value, NULL), strcmp(path, "-") == 0 ? "standard output" : path);
+    tell_process(s, lines);
+    tell_end(s, lines);
 }
 
 int cli_tell_model(const cli_settings *s, const esp_model *model, const char *path)
@@ -204,6 +255,11 @@ int cli_tell_model(const cli_settings *s, const esp_model *model, const char *pa
     char *lines = NULL, support[64], updates[64], examples[64], classes[48] = "";
     const esp_status status = esp_model_summary(model, &lines, &error);
     if (status != ESP_OK) return cli_error(status, &error);
+    if (strcmp(esp_model_learner(model), "gp") == 0) {
+        tell_learned(s, model, lines, path);
+        esp_text_free(lines);
+        return CLI_OK;
+    }
     find_value(lines, "support examples", support);
     find_value(lines, "updates", updates);
     find_value(lines, "trained-on", examples);

@@ -16,7 +16,9 @@ static const cli_option options[] = {
     {.name = "all-scores", .kind = CLI_FLAG, .offset = offsetof(predict_settings, columns.all),
      .help = "the scores of all classes, in the order of 'espalier info MODEL'"},
     {.name = "probability", .kind = CLI_FLAG, .offset = offsetof(predict_settings, columns.probability),
-     .help = "probabilities instead of scores, if the model was trained with --probability"},
+     .help = "probabilities instead of scores, if the model was trained with --probability or is a gp"},
+    {.name = "latent", .kind = CLI_FLAG, .offset = offsetof(predict_settings, columns.latent),
+     .help = "gp: the variance of the function alone, without the noise"},
     {.name = "metrics", .kind = CLI_TEXT, .offset = offsetof(predict_settings, metrics), .argument = "FILE",
      .help = "write how good the predictions are as JSON"},
     {.name = NULL}};
@@ -111,12 +113,14 @@ const cli_command cli_predict = {
     .usage = "MODEL DATA",
     .summary = "what a model says about examples, and how good that is",
     .text = "Prints a line for each example of DATA. Classes: the label, a TAB, and its score; with two classes the "
-            "score is that of the second one, so negative where the first is predicted. Numbers: the value.\n"
+            "score is that of the second one, so negative where the first is predicted. Numbers: the value; of a gp also "
+            "a TAB and the variance of the target around it.\n"
             "With --all-scores, the label is followed by the scores of all classes, in the order in which 'espalier "
             "info MODEL' lists them (two classes have one score). With --probability, probabilities take the place "
             "of scores.\n"
             "Where the examples have targets, a table of metrics goes to standard error.",
     .examples = "espalier predict questions.model new.jsonl > labels.txt\n"
+                "espalier predict --latent quality.model new.jsonl > means-and-variances.txt\n"
                 "espalier predict questions.model test.jsonl -o labels.txt --metrics metrics.json",
     .options = options,
     .reads = true,

@@ -66,6 +66,9 @@ const cli_command cli_train = {
         "The rows of the Gram matrix are kept in --memory (default: half of what the machine has); with less, "
         "training takes longer and gives the same model.\n"
         "Ctrl-C ends training without a model, or with --keep-partial with the model learned so far.\n"
+        "A Gaussian process (gp) learns the hyperparameters of the kernel too, such as lambda and the weights of a sum, by "
+        "maximising the likelihood; -v shows each step, and Ctrl-C keeps the best so far. It needs the whole matrix in "
+        "--memory. docs/gp.md tells more.\n"
         "The perceptron takes one example after the other and holds no more than its model, so that DATA may be "
         "of any length, also '-' for standard input, which allows one epoch. A line now and then says how "
         "good the predictions were before learning from the example. With --checkpoint, the same command goes on after "
@@ -74,6 +77,7 @@ const cli_command cli_train = {
         "a model learns from new data; settings that are given replace the model's (--average=0 switches one off).",
     .examples = "espalier train -k 'norm(sst(tree, lambda=0.4))' -C 10 -o questions.model questions.jsonl\n"
                 "espalier train -l svr -k 'rbf(x, gamma=0.1)' --epsilon 0.05 -o price.model houses.libsvm\n"
+                "espalier train -l gp -k '1*norm(sst(tree)) + 1*rbf(x)' --restarts 5 -o quality.model quality.jsonl\n"
                 "espalier train -l perceptron -k 'sst(tree)' --checkpoint c -o days.model days.jsonl.gz\n"
                 "espalier train --resume days.model -o days.model today.jsonl",
     .options = options,

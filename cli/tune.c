@@ -92,7 +92,7 @@ static void tell_results(const tune_job *job)
 {
     const esp_tuning *t = job->tuning;
     const size_t lines = job->settings->grid.count, best = esp_tuning_best(t);
-    const bool classes = strcmp(job->lesson.learner, "svr") != 0;
+    const bool classes = !cli_lesson_of_numbers(&job->lesson);
     int width[CLI_LIST_MOST];
     for (size_t l = 0; l < lines; l++) {
         size_t most = strlen(job->name[l]);

@@ -53,6 +53,9 @@ typedef struct esp_run {
      * is negative where the amount of work is not known. A result other than 0 cancels the call. */
     int (*progress)(void *user, const char *stage, double fraction);
     void *user;
+    /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process tells the
+     * steps of its search. Always from the calling thread. */
+    void (*tell)(void *user, const char *line);
 } esp_run;
 
 /* ---------------------------------------------------------------- datasets */
@@ -317,9 +320,10 @@ typedef struct esp_setting {
 /* What was learned: kernel, learner, classes, support examples with their coefficients. Immutable. */
 typedef struct esp_model esp_model;
 
-/* Trains on a dataset with a target. `learner` is "svm", "svr" or "perceptron". The rows of the Gram matrix are kept in at most
- * run->memory bytes (0: all of them). A run that stops at its limit of iterations is a result:
- * esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting keep-partial. */
+/* Trains on a dataset with a target. `learner` is "svm", "svr", "perceptron" or "gp". The rows of the Gram matrix are kept in at
+ * most run->memory bytes (0: all of them); "gp" needs the whole matrix there. A run that stops at its limit of iterations is a
+ * result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting keep-partial; "gp" keeps
+ * the best so far in any case, if there is one. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                              const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
                              esp_error *err);
@@ -341,12 +345,16 @@ ESP_API const char *esp_model_class(const esp_model *model, size_t index);
 /* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. Long grammars in
  * its kernel are shortened there; esp_model_kernel has all. */
 ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_error *err);
+/* The hyperparameters of a Gaussian process, learned or fixed, as "name<TAB>value" lines, the largest first; empty for models of
+ * other learners. Released with esp_text_free. */
+ESP_API esp_status esp_model_hyperparameters(const esp_model *model, char **out, esp_error *err);
 
 /* Predictions for a number of examples. */
 typedef struct esp_predictions esp_predictions;
 
 /* A dataset whose columns do not fit the model is ESP_ERR_PARAM and says which is missing. The first prediction prepares
- * the model (some microseconds per support example) and keeps that; several threads may predict with one model. */
+ * the model (some microseconds per support example; of a Gaussian process the factor of a matrix, n x n numbers in O(n^3)) and
+ * keeps that; several threads may predict with one model. */
 ESP_API esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run,
                                esp_predictions **out, esp_error *err);
 ESP_API void esp_predictions_free(esp_predictions *predictions);
@@ -360,26 +368,32 @@ ESP_API double esp_predictions_score(const esp_predictions *predictions, size_t 
 ESP_API size_t esp_predictions_columns(const esp_predictions *predictions);
 ESP_API const char *esp_predictions_column_name(const esp_predictions *predictions, size_t column);
 ESP_API double esp_predictions_column(const esp_predictions *predictions, size_t example, size_t column);
-/* Probability of a class, if the model was trained with them, else -1. */
+/* Probability of a class, if the model was trained with them or is a Gaussian process, else -1. */
 ESP_API double esp_predictions_probability(const esp_predictions *predictions, size_t example, size_t class_index);
+/* Of a Gaussian process: the variance of the target around its prediction, noise included, and of the function without noise;
+ * for classes both are that of the latent function, whose mean is the score. -1 for other models. */
+ESP_API double esp_predictions_variance(const esp_predictions *predictions, size_t example);
+ESP_API double esp_predictions_latent_variance(const esp_predictions *predictions, size_t example);
 ESP_API size_t esp_predictions_classes(const esp_predictions *predictions);
 ESP_API const char *esp_predictions_class(const esp_predictions *predictions, size_t class_index);
 
 /* How good predictions are, where targets are known: accuracy, precision, recall and F1 per class, their macro and
- * micro means and the confusion matrix; or RMSE, MAE and Pearson's correlation. */
+ * micro means and the confusion matrix; or RMSE, MAE and Pearson's correlation. Of a Gaussian process also how
+ * well its uncertainty fits. */
 typedef struct esp_metrics esp_metrics;
 /* ESP_ERR_PARAM if the dataset has no target or another number of examples. */
 ESP_API esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
                                    esp_error *err);
 ESP_API void esp_metrics_free(esp_metrics *metrics);
-/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. */
+/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. "nlpd", the mean negative
+ * logarithm of the predictive density (or probability) of the targets, only for a Gaussian process: else 0. */
 ESP_API double esp_metrics_value(const esp_metrics *metrics, const char *name);
 /* An aligned table for people, and JSON; released with esp_text_free. */
 ESP_API esp_status esp_metrics_text(const esp_metrics *metrics, char **out, esp_error *err);
 ESP_API esp_status esp_metrics_json(const esp_metrics *metrics, char **out, esp_error *err);
 
 /* Cross-validation: every example predicted by a model that has not seen it; folds are stratified and drawn from
- * the seed. The Gram matrix is computed once. */
+ * the seed. The Gram matrix is computed once; a Gaussian process learns its kernel anew in every fold. */
 ESP_API esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                                       const esp_setting *settings, size_t count, size_t folds, uint64_t seed,
                                       const esp_run *run, esp_predictions **out, esp_error *err);

@@ -7,8 +7,11 @@
 #include "learn/rows.h"
 #include "learn/smo.h"
 
-typedef enum espi_learner_kind { ESPI_SVM, ESPI_SVR, ESPI_PERCEPTRON } espi_learner_kind;
+typedef enum espi_learner_kind { ESPI_SVM, ESPI_SVR, ESPI_PERCEPTRON, ESPI_GP } espi_learner_kind;
 typedef unsigned espi_choice; /* index among the choices of a setting */
+
+typedef enum espi_likelihood { ESPI_GAUSSIAN, ESPI_BERNOULLI } espi_likelihood;
+typedef enum espi_standardise { ESPI_UNIT, ESPI_MEAN, ESPI_NONE } espi_standardise;
 
 typedef struct espi_settings { /* of all learners; what one does not have stays at its default */
     espi_learner_kind learner;
@@ -22,6 +25,12 @@ typedef struct espi_settings { /* of all learners; what one does not have stays 
     bool average, vote, shuffle;
     char *class_weight; /* "label=w,label=w", NULL: none */
     uint64_t seed;
+    espi_choice likelihood;    /* an espi_likelihood */
+    espi_choice constant_mean; /* of mean: 1 */
+    espi_choice standardise;   /* an espi_standardise */
+    double noise;
+    size_t restarts;
+    char *fix, *tie, *group, *prior; /* as given; NULL: none */
 } espi_settings;
 
 /* Checks names and values against the learner's table. espi_settings_free releases what it holds. */
@@ -41,6 +50,18 @@ void espi_settings_differ(const espi_settings *checkpoint, const espi_settings *
 /* The next "label=weight" of class-weight; *text goes on behind it. False, with *text where it was, if it is none. */
 bool espi_weight_next(const char **text, const char **label, size_t *size, double *weight);
 void espi_settings_free(espi_settings *settings);
+/* False if memory is out; then there is nothing to free. */
+bool espi_settings_copy(espi_settings *copy, const espi_settings *settings);
+/* Whether the targets are numbers. */
+static inline bool espi_learns_numbers(const espi_settings *settings)
+{
+    return settings->learner == ESPI_SVR || (settings->learner == ESPI_GP && settings->likelihood == ESPI_GAUSSIAN);
+}
+/* Whether its problems, folds and values of C work on the rows of one Gram matrix. */
+static inline bool espi_shares_rows(const espi_settings *settings)
+{
+    return settings->learner == ESPI_SVM || settings->learner == ESPI_SVR;
+}
 const char *espi_learner_text(espi_learner_kind learner);
 /* "C=10 multiclass=ovr ...", for a model; of a perceptron with its seed in front. NULL if memory is out. */
 char *espi_settings_text(const espi_settings *settings);
@@ -59,7 +80,8 @@ struct espi_targets {
 };
 
 /* ESP_ERR_PARSE if there is no target, one class only, or no number where one is needed. */
-esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, espi_learner_kind learner, esp_error *err);
+esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, const espi_settings *settings,
+                             esp_error *err);
 void espi_targets_free(espi_targets *targets);
 /* The order of classes: by value (0 for all unless all are numbers), then by bytes. */
 int espi_class_order(const char *name_a, double value_a, const char *name_b, double value_b);

@@ -18,6 +18,8 @@ struct esp_metrics {
     double *confusion;   /* [actual * classes + predicted] */
     double accuracy, macro_f1, micro_f1, macro_precision, macro_recall;
     double rmse, mae, pearson;
+    bool spread; /* the predictions have variances, and so there is an nlpd */
+    double nlpd;
 };
 
 void esp_metrics_free(esp_metrics *m)
@@ -149,6 +151,31 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
     return status;
 }
 
+/* The logarithm of the density that a normal distribution has at a distance from its mean. A variance of 0 stands for one too
+ * small to be told. */
+static double log_density(double distance, double variance)
+{
+    const double v = fmax(variance, 1e-200), z = fmin(distance / sqrt(v), 1e150);
+    return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
+}
+
+/* Of a Gaussian process: the mean negative logarithm of what it gives to the targets, which can be read by now. A probability of
+ * 0, as of a label that it does not know, is taken for 1e-300. */
+static void judge_spread(esp_metrics *m, const esp_predictions *p, const esp_dataset *data)
+{
+    m->spread = p->variance != NULL;
+    for (size_t i = 0; m->spread && i < m->count; i++) {
+        const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
+        double y = 0.0, log_p = log(1e-300);
+        if (p->classes == 0 && espi_number_parse(s->text, s->size, &y))
+            log_p = log_density(y - p->column[i], p->variance[2 * i + 1]);
+        for (size_t c = 0; c < p->classes; c++)
+            if (strcmp(p->class_name[c], s->text) == 0 || same_number(p->class_name[c], s->text))
+                log_p = log(fmax(p->probability[i * p->classes + c], 1e-300));
+        m->nlpd -= log_p / (double)m->count;
+    }
+}
+
 esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
                            esp_error *err)
 {
@@ -162,6 +189,7 @@ esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset
     m->count = data->rows;
     const esp_status status = predictions->classes > 0 ? judge_classes(m, predictions, data, err)
                                                        : judge_values(m, predictions, data, err);
+    if (status == ESP_OK) judge_spread(m, predictions, data);
     if (status == ESP_OK) *out = m;
     else esp_metrics_free(m);
     return status;
@@ -175,6 +203,7 @@ double esp_metrics_value(const esp_metrics *m, const char *name)
         double value;
     } all[] = {{"accuracy", true, m->accuracy}, {"macro-f1", true, m->macro_f1}, {"micro-f1", true, m->micro_f1},
                {"rmse", false, m->rmse},        {"mae", false, m->mae},          {"pearson", false, m->pearson}};
+    if (strcmp(name, "nlpd") == 0) return m->nlpd;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, name) == 0 && all[i].classes == (m->classes > 0)) return all[i].value;
     return -1.0;
@@ -248,6 +277,7 @@ esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
     espi_text t = {0};
     if (m->classes == 0) {
         add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\nPearson  %8.4f\n", m->count, m->rmse, m->mae, m->pearson);
+        if (m->spread) add(&t, "NLPD     %8.4f\n", m->nlpd);
     } else {
         const size_t places = name_width(m);
         const int width = (int)places;
@@ -260,6 +290,7 @@ esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
         add(&t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1, m->count);
         add(&t, "%-*s  %9.4f %8.4f %8.4f\n", width, "micro", m->micro_f1, m->micro_f1, m->micro_f1);
         add(&t, "accuracy %.4f\n", m->accuracy);
+        if (m->spread) add(&t, "NLPD     %.4f\n", m->nlpd);
         if (m->classes <= MOST_COLUMNS) add_confusion(&t, m, places);
     }
     *out = espi_text_take(&t);
@@ -305,6 +336,7 @@ esp_status esp_metrics_json(const esp_metrics *m, char **out, esp_error *err)
         }
         espi_text_string(&t, "]]");
     }
+    if (m->spread) add_member(&t, ", \"nlpd\": ", m->nlpd);
     espi_text_string(&t, "}\n");
     *out = espi_text_take(&t);
     return *out != NULL ? ESP_OK : espi_no_memory(err);

@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kernel/pattern.h"
-#include "learn/learner.h"
+#include "learn/gp.h"
 #include "learn/model_file.h"
 
 #include <inttypes.h>
@@ -29,6 +29,12 @@ static void free_history(espi_history *h)
     espi_free(h);
 }
 
+static void free_process(espi_process *p)
+{
+    if (p != NULL) espi_free(p->curvature);
+    espi_free(p);
+}
+
 void espi_variants_free(esp_kernel **variant, size_t count)
 {
     for (size_t i = 0; variant != NULL && i < count; i++) esp_kernel_free(variant[i]);
@@ -39,6 +45,7 @@ void esp_model_free(esp_model *m)
 {
     if (m == NULL) return;
     espi_folded_free(m->folded);
+    espi_posterior_free(m->posterior);
     espi_decisions_free(m->decision, m->outputs);
     espi_variants_free(m->variant, m->outputs);
     pthread_mutex_destroy(&m->lock);
@@ -53,6 +60,7 @@ void esp_model_free(esp_model *m)
     espi_free(m->bias);
     espi_free(m->platt);
     free_history(m->history);
+    free_process(m->process);
     espi_free(m);
 }
 
@@ -177,7 +185,7 @@ esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
     if (m->classes > 0) add_count(&t, "classes", m->classes);
     for (size_t i = 0; i < m->classes; i++) add_text(&t, "class", m->class_name[i]);
     add_count(&t, "outputs", m->outputs);
-    if (m->classes > 0) add_text(&t, "probabilities", m->platt != NULL ? "yes" : "no");
+    if (m->classes > 0) add_text(&t, "probabilities", m->platt != NULL || m->process != NULL ? "yes" : "no");
     add_count(&t, "support examples", m->support->rows);
     if (status == ESP_OK) status = add_columns(&t, m->support, err);
     if (m->history != NULL) add_history(&t, m->history);

@@ -22,8 +22,15 @@ typedef struct espi_history { /* of a model learned example by example: what it 
     uint64_t at;      /* examples seen in its present epoch */
 } espi_history;
 
+typedef struct espi_process { /* of a Gaussian process: what its variances need besides kernel and support examples */
+    double scale;      /* of the targets: variances are those of standardised targets times its square */
+    double noise;      /* variance of the noise of standardised targets; 0 for classes */
+    double jitter;     /* added to the diagonal besides it */
+    double *curvature; /* per support example: W of Laplace's approximation; NULL for a regression */
+} espi_process;
+
 struct esp_model {
-    char *learner;       /* "svm", "svr", "perceptron" */
+    char *learner;       /* "svm", "svr", "perceptron", "gp" */
     char *settings;      /* "C=10 multiclass=ovr ...": all of them, one blank between, as given to the learner */
     char *summary;       /* "key<TAB>value" lines about the training run; may be empty */
     esp_kernel *kernel;
@@ -39,9 +46,11 @@ struct esp_model {
     espi_history *history; /* NULL: not learned online */
     bool vote;            /* updates vote (perceptron.h) instead of being summed up; needs a history */
     esp_kernel **variant; /* NULL, or per output the kernel with the patterns that it selects (selected.h) */
+    espi_process *process; /* NULL: no Gaussian process */
     pthread_mutex_t lock; /* guards the making of these, by the first prediction; all else never changes */
     espi_folded *folded;  /* all outputs; NULL where there are variants */
     struct espi_decision *decision; /* per output, where there are */
+    struct espi_posterior *posterior; /* of a Gaussian process (gp.h) */
 };
 
 /* A model of zeros; NULL if memory is out. */

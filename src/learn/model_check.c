@@ -107,6 +107,22 @@ static esp_status check_variants(const esp_model *m, esp_error *err)
     return status;
 }
 
+static esp_status check_process(const esp_model *m, esp_error *err)
+{
+    const espi_process *p = m->process;
+    if (p == NULL) return ESP_OK;
+    if (m->history != NULL || m->variant != NULL || m->platt != NULL)
+        return WRONG("a Gaussian process has no history, patterns or fitted probabilities");
+    if (m->classes > 2) return WRONG("a Gaussian process has two classes at most");
+    if (!(p->scale > 0.0) || !isfinite(p->scale * p->scale)) return WRONG("the scale of the targets is not positive");
+    if (!(p->noise >= 0.0) || !(p->jitter >= 0.0) || !isfinite(p->noise + p->jitter))
+        return WRONG("the noise or the jitter is negative or not finite");
+    if ((p->curvature != NULL) != (m->classes > 0)) return WRONG("only classes have curvatures");
+    for (size_t i = 0; p->curvature != NULL && i < m->support->rows; i++)
+        if (!(p->curvature[i] >= 0.0) || !isfinite(p->curvature[i])) return WRONG("a curvature is negative or not finite");
+    return ESP_OK;
+}
+
 /* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32
  * bits, and no tree that was read from data comes near the bound. */
 static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
@@ -171,6 +187,7 @@ esp_status espi_model_check(const esp_model *m, esp_error *err)
     if (status == ESP_OK) status = check_numbers(m, err);
     if (status == ESP_OK) status = check_history(m, err);
     if (status == ESP_OK) status = check_variants(m, err);
+    if (status == ESP_OK) status = check_process(m, err);
     for (size_t i = 0; status == ESP_OK && i < data->columns; i++)
         status = check_column(data, &data->column[i], &names, err);
     espi_symbols_free(&names);

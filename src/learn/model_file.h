@@ -1,4 +1,4 @@
-/* Model files, versions 1 to 3: what the writer and the reader share. docs/model-format.md describes the format. */
+/* Model files, versions 1 to 4: what the writer and the reader share. docs/model-format.md describes the format. */
 #ifndef ESPI_MODEL_FILE_H
 #define ESPI_MODEL_FILE_H
 
@@ -8,7 +8,7 @@
 #define ESPI_MODEL_MAGIC "\x89" "ESP\r\n\x1A\n"
 
 enum {
-    ESPI_MODEL_VERSION = 3, /* the latest; what an earlier one can hold is written in that */
+    ESPI_MODEL_VERSION = 4, /* the latest; what an earlier one can hold is written in that */
     /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
     ESPI_MODEL_MAGIC_SIZE = 8,
     ESPI_MODEL_CHECKSUM = 24, /* where it stands */
@@ -46,7 +46,7 @@ esp_status espi_check_variants(const esp_model *model, esp_error *err);
 /* The version that the file of a model has. */
 static inline uint32_t espi_model_version(const esp_model *model)
 {
-    return model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
+    return model->process != NULL ? 4 : model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
 }
 
 /* Bytes of the file that esp_model_write would write. */

@@ -268,6 +268,22 @@ static esp_status read_history(espi_model_file *f, esp_model *m)
     return status;
 }
 
+/* Of a Gaussian process: what version 4 has more than version 1. */
+static esp_status read_process(espi_model_file *f, esp_model *m)
+{
+    espi_process *p = m->process = espi_alloc_zero(1, sizeof *p);
+    double *number = NULL;
+    espi_span s = {0};
+    if (p == NULL) return espi_no_memory(f->err);
+    esp_status status = espi_section_doubles(f, "process", 3, &number);
+    if (status == ESP_OK) *p = (espi_process){.scale = number[0], .noise = number[1], .jitter = number[2]};
+    espi_free(number);
+    if (status != ESP_OK) return status;
+    if (m->classes > 0) return espi_section_doubles(f, "curve", m->support->rows, &p->curvature);
+    status = espi_section_take(f, "curve", &s);
+    return status != ESP_OK || s.size == 0 ? status : espi_section_wrong(f, s, "it is not empty");
+}
+
 static esp_status read_platt(espi_model_file *f, esp_model *m, bool there)
 {
     espi_span s = {0};
@@ -294,6 +310,7 @@ static esp_status read_model(espi_model_file *f, esp_model *m)
     if (status == ESP_OK) status = read_platt(f, m, (flags & ESPI_MODEL_PLATT) != 0);
     if (status == ESP_OK && f->version == 2) status = read_history(f, m);
     if (status == ESP_OK && f->version == 3) status = espi_selections_read(f, m);
+    if (status == ESP_OK && f->version == 4) status = read_process(f, m);
     for (uint64_t i = 0; status == ESP_OK && i < columns; i++) status = read_column(f, m->support);
     if (status == ESP_OK && (f->next != f->sections || f->end != f->size))
         status = espi_model_wrong(f, "it holds too much");

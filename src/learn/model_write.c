@@ -209,6 +209,14 @@ static void put_history(sink *s, const esp_model *m)
     double_section(s, "changes", h->change, m->support->rows * m->outputs);
 }
 
+/* Of a Gaussian process: what its variances need. */
+static void put_process(sink *s, const esp_model *m)
+{
+    const espi_process *p = m->process;
+    double_section(s, "process", (const double[]){p->scale, p->noise, p->jitter}, 3);
+    double_section(s, "curve", p->curvature, p->curvature != NULL ? m->support->rows : 0);
+}
+
 static void put_patterns(sink *s, const espi_patterns *set)
 {
     u32_section(s, "parents", set->parent, set->nodes);
@@ -269,6 +277,7 @@ static void put_sections(sink *s, const esp_model *m)
     double_section(s, "platt", m->platt, m->platt != NULL ? 2 * m->outputs : 0);
     if (m->history != NULL) put_history(s, m);
     if (m->variant != NULL) put_selections(s, m);
+    if (m->process != NULL) put_process(s, m);
     for (size_t i = 0; i < m->support->columns; i++) put_column(s, &m->support->column[i]);
 }
 

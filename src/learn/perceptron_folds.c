@@ -22,10 +22,9 @@ typedef struct job {
 
 static esp_status new_perceptron(const job *j, espi_perceptron **out, esp_error *err)
 {
-    espi_settings own = *j->settings;
+    espi_settings own;
     *out = NULL;
-    if (own.class_weight != NULL) own.class_weight = espi_copy_text(own.class_weight, strlen(own.class_weight));
-    if (j->settings->class_weight != NULL && own.class_weight == NULL) return espi_no_memory(err);
+    if (!espi_settings_copy(&own, j->settings)) return espi_no_memory(err);
     const esp_status status = espi_perceptron_new(&own, j->kernel, out, err);
     espi_settings_free(&own);
     return status;

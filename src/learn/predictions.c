@@ -96,6 +96,25 @@ esp_status espi_predictions_make(size_t count, const double *scores, size_t clas
     return ESP_OK;
 }
 
+/* The probit link averaged over a normal latent value: Phi(m / sqrt(1 + v)) (Rasmussen & Williams 2006, equation 3.82). */
+static double probit(double mean, double variance)
+{
+    return 0.5 * erfc(-mean / sqrt(2.0 * (1.0 + variance)));
+}
+
+esp_status espi_predictions_spread(esp_predictions *p, const double *variance, esp_error *err)
+{
+    p->variance = espi_alloc(p->count, 2 * sizeof *p->variance);
+    if (p->classes > 0) p->probability = espi_alloc(p->count, p->classes * sizeof *p->probability);
+    if (p->variance == NULL || (p->classes > 0 && p->probability == NULL)) return espi_no_memory(err);
+    memcpy(p->variance, variance, p->count * 2 * sizeof *variance);
+    for (size_t i = 0; p->classes > 0 && i < p->count; i++) {
+        p->probability[2 * i] = probit(-p->column[i], variance[2 * i]);
+        p->probability[2 * i + 1] = probit(p->column[i], variance[2 * i]);
+    }
+    return ESP_OK;
+}
+
 void esp_predictions_free(esp_predictions *p)
 {
     if (p == NULL) return;
@@ -104,6 +123,7 @@ void esp_predictions_free(esp_predictions *p)
     espi_free(p->column);
     espi_free(p->winner);
     espi_free(p->probability);
+    espi_free(p->variance);
     espi_free(p);
 }
 
@@ -136,4 +156,14 @@ double esp_predictions_column(const esp_predictions *p, size_t i, size_t column)
 double esp_predictions_probability(const esp_predictions *p, size_t i, size_t c)
 {
     return p->probability != NULL && c < p->classes ? p->probability[i * p->classes + c] : -1.0;
+}
+
+double esp_predictions_variance(const esp_predictions *p, size_t i)
+{
+    return p->variance != NULL ? p->variance[2 * i + 1] : -1.0;
+}
+
+double esp_predictions_latent_variance(const esp_predictions *p, size_t i)
+{
+    return p->variance != NULL ? p->variance[2 * i] : -1.0;
 }

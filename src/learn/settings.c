@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { NUMBER, COUNT, FLAG, CHOICE, WEIGHTS } kind;
+typedef enum kind { NUMBER, COUNT, FLAG, CHOICE, WEIGHTS, TEXT } kind;
 
 typedef struct setting {
     esp_parameter_info info;
@@ -27,6 +27,9 @@ typedef struct setting {
 static const char *const multiclass[] = {"ovr", "ovo", NULL};
 static const char *const forms[] = {[ESPI_FORM_DAG] = "dag", [ESPI_FORM_FOREST] = "forest",
                                     [ESPI_FORM_PLAIN] = "plain", NULL};
+static const char *const likelihoods[] = {[ESPI_GAUSSIAN] = "gaussian", [ESPI_BERNOULLI] = "bernoulli", NULL};
+static const char *const means[] = {"zero", "constant", NULL};
+static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mean", [ESPI_NONE] = "none", NULL};
 
 #define FIELD(name) .offset = offsetof(espi_settings, name)
 #define COMMON                                                                                                         \
@@ -82,6 +85,36 @@ static const setting perceptron_settings[] = {
     {.info = {NULL, NULL, NULL, NULL}},
 };
 
+/* The texts are read when the hyperparameters are known (gp_space.c). */
+static const setting gp_settings[] = {
+    {.info = {"likelihood", "numbers with normal noise, or two classes with probabilities", "gaussian",
+              "gaussian or bernoulli"},
+     .kind = CHOICE, FIELD(likelihood), .choices = likelihoods},
+    {.info = {"noise", "variance of the noise to start from, of standardised targets; 0: none", "0.1", "a number >= 0"},
+     .kind = NUMBER, FIELD(noise), .low = 0.0, .high = 1e100},
+    {.info = {"mean", "what is expected far from all examples: 0, or a number that is learned", "zero", "zero or constant"},
+     .kind = CHOICE, FIELD(constant_mean), .choices = means},
+    {.info = {"standardise", "targets to mean 0 and variance 1, to mean 0 only, or left alone", "unit",
+              "unit, mean or none"},
+     .kind = CHOICE, FIELD(standardise), .choices = standards},
+    {.info = {"restarts", "also start from so many random hyperparameters", "0", "a whole number >= 0"},
+     .kind = COUNT, FIELD(restarts), .low = 0.0, .high = 1e6},
+    {.info = {"fix", "hyperparameters that stay as given", "", "names or patterns such as 'noise,lambda.*'"},
+     .kind = TEXT, FIELD(fix)},
+    {.info = {"tie", "hyperparameters that share one value, by pattern", "", "patterns such as 'lambda.*,alpha.*'"},
+     .kind = TEXT, FIELD(tie)},
+    {.info = {"group", "labels that share their lambda, and their alpha", "", "labels such as 'S,SQ;NP,NN'"},
+     .kind = TEXT, FIELD(group)},
+    {.info = {"prior", "log-normal priors of hyperparameters", "", "name=median,sd;..., sd being that of the logarithm"},
+     .kind = TEXT, FIELD(prior)},
+    {.info = {"max-iterations", "stop each run after so many steps in any case", "200", "a whole number >= 0"},
+     .kind = COUNT, FIELD(max_iterations), .low = 0.0, .high = 1e9},
+    {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less", "0.0001",
+              "a number > 0, at most 1"},
+     .kind = NUMBER, FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},
+    {.info = {NULL, NULL, NULL, NULL}},
+};
+
 static const struct {
     const char *name, *help;
     const setting *settings;
@@ -89,6 +122,7 @@ static const struct {
     [ESPI_SVM] = {"svm", "support vector machine for classes", svm_settings},
     [ESPI_SVR] = {"svr", "support vector regression for numbers", svr_settings},
     [ESPI_PERCEPTRON] = {"perceptron", "perceptron for classes, one example after the other", perceptron_settings},
+    [ESPI_GP] = {"gp", "Gaussian process for numbers or two classes, which learns the kernel too", gp_settings},
 };
 enum { LEARNERS = sizeof learners / sizeof *learners };
 
@@ -150,6 +184,15 @@ static esp_status check_weights(const char *value, esp_error *err)
     return ESP_OK;
 }
 
+static esp_status set_text(char **field, const char *value, esp_error *err)
+{
+    char *copy = *value != '\0' ? espi_copy_text(value, strlen(value)) : NULL;
+    if (*value != '\0' && copy == NULL) return espi_no_memory(err);
+    espi_free(*field);
+    *field = copy;
+    return ESP_OK;
+}
+
 /* Weights are checked against the classes when these are known. */
 static esp_status set_weights(espi_settings *settings, const char *value, esp_error *err)
 {
@@ -157,12 +200,9 @@ static esp_status set_weights(espi_settings *settings, const char *value, esp_er
         const esp_status status = check_weights(value, err);
         if (status != ESP_OK) return status;
     }
-    char *copy = *value != '\0' ? espi_copy_text(value, strlen(value)) : NULL;
-    if (*value != '\0' && copy == NULL) return espi_no_memory(err);
-    espi_free(settings->class_weight);
-    settings->balanced = copy != NULL && strcmp(copy, "balanced") == 0;
-    settings->class_weight = copy;
-    return ESP_OK;
+    const esp_status status = set_text(&settings->class_weight, value, err);
+    if (status == ESP_OK) settings->balanced = strcmp(value, "balanced") == 0;
+    return status;
 }
 
 static esp_status set_value(espi_settings *settings, const setting *s, const char *value, esp_error *err)
@@ -170,6 +210,7 @@ static esp_status set_value(espi_settings *settings, const setting *s, const cha
     char *field = (char *)settings + s->offset;
     double number;
     if (s->kind == WEIGHTS) return set_weights(settings, value, err);
+    if (s->kind == TEXT) return set_text((char **)(void *)field, value, err);
     if (s->kind == FLAG) {
         const bool flag = strcmp(value, "1") == 0;
         if (!flag && strcmp(value, "0") != 0) return refuse(s, value, err);
@@ -254,6 +295,8 @@ esp_status espi_settings_check(const espi_settings *settings, esp_error *err)
 {
     if (settings->probability && settings->one_vs_one)
         return espi_fail(err, ESP_ERR_PARAM, "probability needs multiclass ovr");
+    if (settings->likelihood == ESPI_BERNOULLI && settings->constant_mean)
+        return espi_fail(err, ESP_ERR_PARAM, "mean constant is for numbers; likelihood bernoulli needs mean zero");
     if (settings->average && settings->vote)
         return espi_fail(err, ESP_ERR_PARAM, "average and vote exclude each other: they are two ways to predict");
     return ESP_OK;
@@ -288,10 +331,35 @@ esp_status espi_settings_parse(espi_settings *settings, const char *learner, con
     return status;
 }
 
+/* The texts that settings own; NULL past the last. */
+static char **owned_text(espi_settings *settings, size_t index)
+{
+    char **const all[] = {&settings->class_weight, &settings->fix, &settings->tie, &settings->group, &settings->prior};
+    return index < sizeof all / sizeof *all ? all[index] : NULL;
+}
+
 void espi_settings_free(espi_settings *settings)
 {
-    espi_free(settings->class_weight);
-    settings->class_weight = NULL;
+    char **text;
+    for (size_t i = 0; (text = owned_text(settings, i)) != NULL; i++) {
+        espi_free(*text);
+        *text = NULL;
+    }
+}
+
+bool espi_settings_copy(espi_settings *copy, const espi_settings *settings)
+{
+    espi_settings from = *settings;
+    char **text;
+    bool ok = true;
+    *copy = from;
+    for (size_t i = 0; (text = owned_text(copy, i)) != NULL; i++) *text = NULL;
+    for (size_t i = 0; ok && (text = owned_text(copy, i)) != NULL; i++) {
+        const char *was = *owned_text(&from, i);
+        if (was != NULL) ok = (*text = espi_copy_text(was, strlen(was))) != NULL;
+    }
+    if (!ok) espi_settings_free(copy);
+    return ok;
 }
 
 static void add_value(espi_text *text, const espi_settings *settings, const setting *s)
@@ -301,6 +369,7 @@ static void add_value(espi_text *text, const espi_settings *settings, const sett
     size_t whole;
     bool flag;
     espi_choice choice;
+    const char *string;
     char digits[32];
     switch (s->kind) {
     case NUMBER:
@@ -320,7 +389,11 @@ static void add_value(espi_text *text, const espi_settings *settings, const sett
         memcpy(&choice, field, sizeof choice);
         espi_text_string(text, s->choices[choice]);
         break;
-    case WEIGHTS: espi_text_string(text, settings->class_weight != NULL ? settings->class_weight : ""); break;
+    case WEIGHTS:
+    case TEXT:
+        memcpy(&string, field, sizeof string);
+        espi_text_string(text, string != NULL ? string : "");
+        break;
     }
 }
 

@@ -95,12 +95,12 @@ static esp_status make_values(espi_targets *t, const esp_dataset *data, esp_erro
     return ESP_OK;
 }
 
-esp_status espi_targets_make(espi_targets *t, const esp_dataset *data, espi_learner_kind learner, esp_error *err)
+esp_status espi_targets_make(espi_targets *t, const esp_dataset *data, const espi_settings *settings, esp_error *err)
 {
     *t = (espi_targets){.count = data->rows};
     if (data->target_name == NULL)
         return espi_fail(err, ESP_ERR_PARSE, "the data have no target; --target FIELD names one");
-    const esp_status status = learner == ESPI_SVR ? make_values(t, data, err) : make_classes(t, data, err);
+    const esp_status status = espi_learns_numbers(settings) ? make_values(t, data, err) : make_classes(t, data, err);
     if (status != ESP_OK) espi_targets_free(t);
     return status;
 }

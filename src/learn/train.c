@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "learn/gp.h"
 #include "learn/model_file.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
@@ -69,7 +70,7 @@ static esp_status learn_probabilities(training *t, const esp_kernel *kernel, con
 /* What a dataset tells beforehand, and a stream does not. */
 static esp_status check_targets(training *t, const esp_dataset *data, esp_error *err)
 {
-    const esp_status status = espi_targets_make(&t->targets, data, t->settings.learner, err);
+    const esp_status status = espi_targets_make(&t->targets, data, &t->settings, err);
     return status == ESP_OK ? espi_weights_check(&t->settings, &t->targets, err) : status;
 }
 
@@ -190,10 +191,12 @@ esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_da
     *out = NULL;
     esp_status status = espi_settings_parse(&t.settings, learner, settings, count, err);
     if (status != ESP_OK) return status;
-    const bool online = t.settings.learner == ESPI_PERCEPTRON;
-    status = online ? check_targets(&t, data, err) : fit_all(&t, kernel, data, run, err);
-    esp_model *model = status == ESP_OK && !online ? espi_model_new() : NULL;
+    const bool online = t.settings.learner == ESPI_PERCEPTRON, process = t.settings.learner == ESPI_GP;
+    status = online || process ? check_targets(&t, data, err) : fit_all(&t, kernel, data, run, err);
+    esp_model *model = status == ESP_OK && !online && !process ? espi_model_new() : NULL;
     if (status == ESP_OK && online) status = train_online(learner, kernel, data, settings, count, run, &model, err);
+    else if (status == ESP_OK && process)
+        status = espi_gp_train(&t.settings, kernel, data, &t.targets, true, run, &model, err);
     else if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, data, err);
     espi_rows_free(t.rows);
     espi_bound_free(t.bound); /* before the kernel, which the model may have taken */
@@ -218,6 +221,8 @@ static esp_status prepare(const esp_model *model, const esp_run *run, esp_error 
     if (m->variant != NULL && m->decision == NULL) status = espi_decisions_new(m, run, &m->decision, err);
     else if (m->variant == NULL && m->folded == NULL)
         status = espi_folded_new(m->kernel, m->support, m->coefficient, m->outputs, run, &m->folded, err);
+    if (status == ESP_OK && m->process != NULL && m->posterior == NULL)
+        status = espi_posterior_new(m, run, &m->posterior, err);
     pthread_mutex_unlock(&m->lock);
     return status;
 }
@@ -240,12 +245,21 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
     esp_status status = espi_check_columns(model->kernel, data, err);
     if (status == ESP_OK && !model->vote) status = prepare(model, run, err);
     if (status != ESP_OK) return status;
+    const bool process = model->process != NULL;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
-    status = scores == NULL ? espi_no_memory(err) : score(model, data, run, scores, err);
+    double *variance = process ? espi_alloc(data->rows, 2 * sizeof *variance) : NULL;
+    status = scores == NULL || (process && variance == NULL) ? espi_no_memory(err) : score(model, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,
                                        model->one_vs_one, model->platt, out, err);
+    if (status == ESP_OK && process) status = espi_posterior_variance(model, data, run, variance, err);
+    if (status == ESP_OK && process) status = espi_predictions_spread(*out, variance, err);
+    if (status != ESP_OK) {
+        esp_predictions_free(*out);
+        *out = NULL;
+    }
     espi_free(scores);
+    espi_free(variance);
     return status;
 }

@@ -20,12 +20,12 @@ typedef struct recipe {
     const char *class_name[4];
     size_t classes, outputs;
     bool one_vs_one, platt;
-    bool history, vote;
+    bool history, vote, process;
     const char *patterns; /* per line a pattern of each column, which all outputs select */
     int version; /* of the format; 0: 1 */
 } recipe;
 
-enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, PERCEPTRON, VOTE, SELECTED, RECIPES };
+enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, PERCEPTRON, VOTE, SELECTED, PROCESS, PROCESS_CLASSES, RECIPES };
 
 static const recipe recipes[RECIPES] = {
     [TREE_SVM] = {.name = "tree-svm",
@@ -120,6 +120,28 @@ static const recipe recipes[RECIPES] = {
                               "{\"words\": \"VBZ it\", \"tree\": \"(S (NP (D the) (N ...)) (VP ...))\"}\n"
                               "{\"words\": \"he he\", \"tree\": \"(D the)\"}\n",
                   .version = 3},
+    [PROCESS] = {.name = "process",
+                 .learner = "gp",
+                 .settings = "likelihood=gaussian noise=0.1 fix=",
+                 .summary = "log likelihood\t-1.5\n",
+                 .kernel = "0.5*norm(sasst(tree, lambda=0.4, lambda.NP=0.3, alpha.\"a b\"=2)) + 2*rbf(x, gamma=0.5)",
+                 .data = "{\"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\", \"x\": {\"len\": 1}}\n"
+                         "{\"tree\": \"(NP (D a) (N dog))\", \"x\": {\"len\": 0.5}}\n"
+                         "{\"tree\": \"(S (NP (D a) (N dog)))\", \"x\": {}}\n",
+                 .outputs = 1,
+                 .process = true,
+                 .version = 4},
+    [PROCESS_CLASSES] = {.name = "process-classes",
+                         .learner = "gp",
+                         .settings = "likelihood=bernoulli",
+                         .summary = "",
+                         .kernel = "linear(words)",
+                         .data = "{\"words\": \"who is he\"}\n{\"words\": \"what is|VBZ it\"}\n",
+                         .class_name = {"no", "yes"},
+                         .classes = 2,
+                         .outputs = 1,
+                         .process = true,
+                         .version = 4},
 };
 
 static inline char *copied(const char *text)
@@ -208,6 +230,18 @@ static inline void add_variants(esp_model *m, const recipe *r)
     esp_dataset_free(patterns);
 }
 
+static inline espi_process *process_of(const esp_model *m)
+{
+    espi_process *p = espi_alloc_zero(1, sizeof *p);
+    assert_non_null(p);
+    *p = (espi_process){.scale = 1.0 / 3.0, .noise = m->classes == 0 ? 0.1 : 0.0, .jitter = 1e-10};
+    if (m->classes == 0) return p;
+    p->curvature = espi_alloc(m->support->rows, sizeof *p->curvature);
+    assert_non_null(p->curvature);
+    for (size_t i = 0; i < m->support->rows; i++) p->curvature[i] = (double)i / 3.0;
+    return p;
+}
+
 static inline esp_model *made(const recipe *r)
 {
     esp_model *m = espi_model_new();
@@ -227,6 +261,7 @@ static inline esp_model *made(const recipe *r)
     if (r->platt) m->platt = numbers(2 * m->outputs, -2.0);
     if (r->history) m->history = history_of(m);
     if (r->patterns != NULL) add_variants(m, r);
+    if (r->process) m->process = process_of(m);
     m->vote = r->vote;
     if (r == &recipes[MIXED]) m->support->column[0].trees.root[3] = ESPI_NO_NODE;
     return m;

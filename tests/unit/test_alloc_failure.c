@@ -3,7 +3,7 @@
  * no block behind; a call that can do without the refused block may also succeed. */
 #include "base/alloc.h"
 #include "espalier.h"
-#include "learn/model.h"
+#include "learn/gp.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -360,7 +360,7 @@ static const char three[] = "+1 1:1\n0 2:1\n-1 1:-1 2:1\n1 1:2\n0 2:2\n-1 1:1 2:
 
 typedef struct lesson {
     const char *learner, *kernel, *text;
-    esp_setting setting[2];
+    esp_setting setting[4];
     size_t settings;
     esp_grid grid;
     esp_run run;
@@ -389,6 +389,8 @@ static esp_status judge(const void *argument, esp_error *err)
     esp_status status = esp_predict(lesson_model, lesson_data, &l->run, &predictions, err);
     espi_folded_free(lesson_model->folded); /* which a model keeps from its first prediction on */
     lesson_model->folded = NULL;
+    espi_posterior_free(lesson_model->posterior);
+    lesson_model->posterior = NULL;
     assert_true((status == ESP_OK) == (predictions != NULL));
     if (status != ESP_OK) return status;
     status = esp_metrics_new(predictions, lesson_data, &metrics, err);
@@ -412,6 +414,11 @@ static esp_status store_model(const void *argument, esp_error *err)
     esp_status status = esp_model_summary(lesson_model, &summary, err);
     assert_true((status == ESP_OK) == (summary != NULL));
     esp_text_free(summary);
+    if (status == ESP_OK) {
+        status = esp_model_hyperparameters(lesson_model, &summary, err);
+        assert_true((status == ESP_OK) == (summary != NULL));
+        esp_text_free(summary);
+    }
     if (status == ESP_OK) status = esp_model_write(lesson_model, in_directory("model"), err);
     if (status != ESP_OK) return status;
     status = esp_model_read(in_directory("model"), &again, err);
@@ -435,8 +442,8 @@ static esp_status cross_validate(const void *argument, esp_error *err)
 static esp_status tune(const void *argument, esp_error *err)
 {
     const lesson *l = argument;
-    const bool online = strcmp(l->learner, "perceptron") == 0;
-    const esp_grid grid[] = {{online ? "epochs" : "C", "1,10"}, l->grid};
+    const bool online = strcmp(l->learner, "perceptron") == 0, process = strcmp(l->learner, "gp") == 0;
+    const esp_grid grid[] = {{online ? "epochs" : process ? "noise" : "C", "1,10"}, l->grid};
     esp_tuning *out = (esp_tuning *)(uintptr_t)1;
     const esp_status status =
         esp_tune(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
@@ -459,6 +466,11 @@ static void learning(void **state)
         {"svm", "rbf(x)", three, {{"multiclass", "ovo"}}, 1, {"positive-weight", "2"}, little},
         {"perceptron", "norm(sst(tree)) + linear(x)", examples, {{"average", "1"}}, 1, {"lambda", "0.2,0.8"}, one},
         {"perceptron", "poly(x)", three, {{"vote", "1"}, {"class-weight", "1=2"}}, 2, {"margin", "0,1"}, two},
+        {"gp", "2*norm(sst(tree)) + 1*linear(x)", examples,
+         {{"max-iterations", "1"}, {"tie", "weight*"}, {"prior", "noise=1,1"}, {"restarts", "1"}}, 4,
+         {"lambda", "0.2,0.8"}, one},
+        {"gp", "norm(sasst(tree))", examples, {{"likelihood", "bernoulli"}, {"group", "NP,S"}, {"max-iterations", "1"}}, 3,
+         {"alpha", "0.5"}, two},
     };
     static const scenario calls[] = {learn, judge, store_model, cross_validate, tune};
     for (size_t i = 0; i < sizeof lessons / sizeof *lessons; i++) {

@@ -133,6 +133,14 @@ static void same_model(const esp_model *a, const esp_model *b)
         assert_int_equal(h->at, k->at);
         SAME(&h->origin, &k->origin, 1);
     }
+    assert_int_equal(a->process != NULL, b->process != NULL);
+    if (a->process != NULL) {
+        SAME(&a->process->scale, &b->process->scale, 1);
+        SAME(&a->process->noise, &b->process->noise, 1);
+        SAME(&a->process->jitter, &b->process->jitter, 1);
+        assert_int_equal(a->process->curvature != NULL, a->classes > 0);
+        if (a->classes > 0) SAME(a->process->curvature, b->process->curvature, a->support->rows);
+    }
     assert_int_equal(a->variant != NULL, b->variant != NULL);
     for (size_t k = 0; a->variant != NULL && k < a->outputs; k++)
         for (size_t i = 0; i < a->kernel->leaves; i++)
@@ -236,10 +244,20 @@ static void summary(void **state)
     assert_ok(esp_model_summary(m, &text, &err), "summary", &err);
     assert_non_null(strstr(text, "\nb against c: fseq\t1 "));
     esp_text_free(text);
+    assert_ok(esp_model_hyperparameters(m, &text, &err), "hyperparameters", &err);
+    assert_string_equal(text, "");
+    esp_text_free(text);
+    esp_model_free(m);
+    m = made(&recipes[PROCESS]);
+    assert_ok(esp_model_hyperparameters(m, &text, &err), "hyperparameters", &err);
+    assert_non_null(strstr(text, "weight.2\t2\n"));
+    assert_non_null(strstr(text, "noise\t0.1"));
+    esp_text_free(text);
     esp_model_free(m);
 }
 
-static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON, VOTE, SELECTED}; /* kept in tests/data */
+/* Kept in tests/data. */
+static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON, VOTE, SELECTED, PROCESS, PROCESS_CLASSES};
 
 static void sample_path(const recipe *r, char path[128])
 {
@@ -321,11 +339,14 @@ static void other_versions(void **state)
 {
     (void)state;
     const blob b = file_of(TREE_SVM);
-    store(b.bytes + 8, 4, 4);
+    store(b.bytes + 8, 5, 4);
     sign(b);
     refused(b.bytes, b.size,
-            "the model file has version 4 of the format; this is Espalier " ESP_VERSION
-            ", which reads versions up to 3");
+            "the model file has version 5 of the format; this is Espalier " ESP_VERSION
+            ", which reads versions up to 4");
+    store(b.bytes + 8, 4, 4);
+    sign(b);
+    refused(b.bytes, b.size, "section 'process' is not where it belongs");
     store(b.bytes + 8, 3, 4);
     sign(b);
     refused(b.bytes, b.size, "there are patterns, but the kernel selects none");
@@ -380,6 +401,8 @@ static void memory_runs_out(void **state)
     memory_runs_out_of(&recipes[MIXED]);
     memory_runs_out_of(&recipes[PERCEPTRON]);
     memory_runs_out_of(&recipes[SELECTED]);
+    memory_runs_out_of(&recipes[PROCESS]);
+    memory_runs_out_of(&recipes[PROCESS_CLASSES]);
 }
 
 /* Whatever keeps a model from being written, the file that was there stays. */

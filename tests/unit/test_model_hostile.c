@@ -91,6 +91,14 @@ static const forgery forgeries[] = {
     {PERCEPTRON, "steps", 0, 8, 8, 2, "the step of support example 2 is not between those around it"},
     {PERCEPTRON, "steps", 0, 16, 8, UINT64_MAX, "the step of support example 3 is not between those around it"},
     {PERCEPTRON, "changes", 0, 8, 8, NAN_BITS, "a change is not finite"},
+    {PROCESS, "shape", 0, 24, 8, 4, "its flags are unknown"},
+    {PROCESS, "process", 0, 0, 8, 0, "the scale of the targets is not positive"},
+    {PROCESS, "process", 0, 0, 8, NAN_BITS, "the scale of the targets is not positive"},
+    {PROCESS, "process", 0, 8, 8, NAN_BITS, "the noise or the jitter is negative or not finite"},
+    {PROCESS, "process", 0, 15, 1, 0xBF, "the noise or the jitter is negative or not finite"},
+    {PROCESS, "process", 0, 16, 8, NAN_BITS, "the noise or the jitter is negative or not finite"},
+    {PROCESS_CLASSES, "curve", 0, 8, 8, NAN_BITS, "a curvature is negative or not finite"},
+    {PROCESS_CLASSES, "curve", 0, 15, 1, 0xBF, "a curvature is negative or not finite"},
     {SELECTED, "shape", 0, 24, 8, 4, "its flags are unknown"},
     {SELECTED, "kernel", 0, 10, 1, 'x', "there is no column 'xords'"},
     {SELECTED, "parents", 0, 0, 4, 1, "a node comes before its parent"},
@@ -256,7 +264,7 @@ static void use(const esp_model *m)
     const esp_kernel *kernel = m->variant != NULL ? m->variant[0] : m->kernel;
     esp_status status = esp_gram(kernel, m->support, NULL, &(esp_run){.threads = 1}, gram, &err);
     assert_true(status == ESP_OK || status == ESP_ERR_RANGE);
-    if (m->history == NULL && m->variant == NULL) return;
+    if (m->history == NULL && m->variant == NULL && m->process == NULL) return;
     esp_online *online = NULL;
     esp_predictions *p = NULL;
     if (m->history != NULL) status = esp_online_resume(m, NULL, 0, NULL, &online, &err);

@@ -119,7 +119,7 @@ static void validation_is_training_on_the_others(void **state)
         espi_targets targets;
         esp_error err = {0};
         uint32_t fold[80];
-        assert_ok(espi_targets_make(&targets, data, ESPI_PERCEPTRON, &err), "targets", &err);
+        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = ESPI_PERCEPTRON}, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
         espi_targets_free(&targets);
         esp_predictions *all = validated("perceptron", kernel, data, trials[t].settings, FOLDS, 3);

@@ -337,7 +337,7 @@ static void folds_of(const esp_dataset *data, size_t folds, uint64_t seed, uint3
 {
     espi_targets t;
     esp_error err = {0};
-    assert_ok(espi_targets_make(&t, data, ESPI_SVM, &err), "targets", &err);
+    assert_ok(espi_targets_make(&t, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
     assert_ok(espi_folds_make(&t, folds, seed, fold, &err), "folds", &err);
     espi_targets_free(&t);
 }
@@ -392,7 +392,7 @@ static void test_own_labels_are_not_used(void **state)
         esp_error err = {0};
         options_of(&o, tasks[t].settings);
         assert_ok(espi_settings_parse(&settings, "svm", o.setting, o.count, &err), "settings", &err);
-        assert_ok(espi_targets_make(&targets, data, ESPI_SVM, &err), "targets", &err);
+        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
         assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, before, &err),
                   "scores", &err);
@@ -432,7 +432,7 @@ static void test_probabilities(void **state)
         double scores[N * 3], platt[6];
         esp_error err = {0};
         assert_ok(espi_settings_parse(&settings, "svm", &two, 1, &err), "settings", &err);
-        assert_ok(espi_targets_make(&targets, data, ESPI_SVM, &err), "targets", &err);
+        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, 5, settings.seed, fold, &err), "folds", &err);
         assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, 5, NULL, scores, &err), "scores",
                   &err);

@@ -70,7 +70,7 @@ static void folds_of(const esp_dataset *data, bool classes, size_t folds, uint64
 {
     espi_targets t;
     esp_error err = {0};
-    assert_ok(espi_targets_make(&t, data, classes ? ESPI_SVM : ESPI_SVR, &err), "targets", &err);
+    assert_ok(espi_targets_make(&t, data, &(espi_settings){.learner = classes ? ESPI_SVM : ESPI_SVR}, &err), "targets", &err);
     assert_ok(espi_folds_make(&t, folds, seed, fold, &err), "folds", &err);
     espi_targets_free(&t);
 }
@@ -128,7 +128,7 @@ static void test_own_targets_are_not_used(void **state)
         esp_kernel *kernel = kernel_of(KERNEL);
         options_of(&o, tasks[t].settings);
         assert_ok(espi_settings_parse(&settings, tasks[t].learner, o.setting, o.count, &err), "settings", &err);
-        assert_ok(espi_targets_make(&targets, data, settings.learner, &err), "targets", &err);
+        assert_ok(espi_targets_make(&targets, data, &settings, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
         assert_ok(espi_bind(kernel, data, data, NULL, &bound, &err), "bind", &err);
         assert_ok(espi_rows_new(bound, NULL, &rows, &err), "rows", &err);

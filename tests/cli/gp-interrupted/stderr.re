@@ -1,0 +1,2 @@
+espalier cv: interrupted.*
+espalier tune: interrupted.*
