@@ -3,8 +3,9 @@
 # Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
 set -eu
 
-build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev"
-test="clang libcmocka-dev libsvm-dev zstd"
+build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev
+    libopenblas-serial-dev liblbfgs-dev"
+test="clang libcmocka-dev libsvm-dev zstd python3"
 
 case "${1:-}" in
 build) wanted=$build ;;

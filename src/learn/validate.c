@@ -5,31 +5,27 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "learn/nystroem.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
 #include "learn/selected.h"
+#include "learn/validate.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct split { /* one fold: what is trained on, what is tested */
-    uint32_t *train, *test;
-    size_t trained, tested;
-    espi_rows *rows; /* of what is trained on */
-} split;
-
-static void free_split(split *s)
+void espi_split_free(espi_split *s)
 {
     espi_rows_free(s->rows);
     espi_free(s->train);
     espi_free(s->test);
-    *s = (split){0};
+    *s = (espi_split){0};
 }
 
-static esp_status make_split(split *s, const uint32_t *fold, size_t number, espi_rows *all, esp_error *err)
+esp_status espi_split_make(espi_split *s, const uint32_t *fold, size_t number, espi_rows *all, esp_error *err)
 {
     const size_t n = espi_rows_count(all);
-    *s = (split){0};
+    *s = (espi_split){0};
     s->train = espi_alloc(n, sizeof *s->train);
     s->test = espi_alloc(n, sizeof *s->test);
     if (s->train == NULL || s->test == NULL) return espi_no_memory(err);
@@ -38,7 +34,7 @@ static esp_status make_split(split *s, const uint32_t *fold, size_t number, espi
 }
 
 /* Fits on the fold's training part and puts the scores of its test part to their places. */
-static esp_status score_split(const split *s, const espi_settings *settings, const espi_targets *targets,
+esp_status espi_split_score(const espi_split *s, const espi_settings *settings, const espi_targets *targets,
                               espi_rows *all, espi_fit *fit, const espi_fit *warm, double warm_cost,
                               const esp_run *run, double *scores, esp_error *err)
 {
@@ -60,12 +56,12 @@ esp_status espi_out_of_fold(const espi_settings *settings, const espi_targets *t
     plain.keep_partial = plain.probability = false;
     esp_status status = ESP_OK;
     for (size_t f = 0; status == ESP_OK && f < folds; f++) {
-        split s;
+        espi_split s;
         espi_fit fit = {0};
-        status = make_split(&s, fold, f, all, err);
-        if (status == ESP_OK) status = score_split(&s, &plain, targets, all, &fit, NULL, 0.0, run, scores, err);
+        status = espi_split_make(&s, fold, f, all, err);
+        if (status == ESP_OK) status = espi_split_score(&s, &plain, targets, all, &fit, NULL, 0.0, run, scores, err);
         espi_fit_free(&fit);
-        free_split(&s);
+        espi_split_free(&s);
     }
     return status;
 }
@@ -110,8 +106,9 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
     *out = NULL;
     esp_status status = start_validation(&v, learner, kernel, data, settings, count, folds, seed, err);
     const bool online = v.settings.learner == ESPI_PERCEPTRON, selects = !online && espi_kernel_selects(kernel);
-    if (status == ESP_OK && !online && !selects) status = espi_bind(kernel, data, data, run, &bound, err);
-    if (status == ESP_OK && !online && !selects) status = espi_rows_new(bound, run, &rows, err);
+    const bool inducing = v.settings.inducing > 0, whole = !online && !selects && !inducing;
+    if (status == ESP_OK && whole) status = espi_bind(kernel, data, data, run, &bound, err);
+    if (status == ESP_OK && whole) status = espi_rows_new(bound, run, &rows, err);
     if (status == ESP_OK) {
         scores = espi_alloc(data->rows, espi_output_count(&v.settings, v.targets.classes) * sizeof *scores);
         status =
@@ -119,6 +116,8 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
             : online ? espi_perceptron_folds(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
             : selects
                 ? espi_selected_out_of_fold(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
+            : inducing
+                ? espi_nystroem_out_of_fold(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
                 : espi_out_of_fold(&v.settings, &v.targets, rows, v.fold, folds, run, scores, err);
     }
     if (status == ESP_OK)
@@ -300,8 +299,9 @@ typedef struct search {
     esp_tuning *tuning;
     validation *validation;
     const esp_dataset *data;
-    espi_rows *rows; /* NULL for a learner that needs none */
-    split *split;   /* per fold */
+    espi_bound *bound;
+    espi_rows *rows; /* both are made when they are needed */
+    espi_split *split;   /* per fold */
     espi_fit *last; /* per fold: the fit of the combination before */
     size_t previous; /* that combination; combinations: none */
     double previous_cost;
@@ -324,6 +324,17 @@ static esp_status combine(const search *s, size_t combination, espi_settings *se
     return status == ESP_OK ? espi_settings_check(settings, err) : status;
 }
 
+/* The rows of the whole Gram matrix and of each fold. */
+static esp_status make_rows(search *s, const esp_kernel *kernel, const esp_run *run, esp_error *err)
+{
+    if (s->rows != NULL) return ESP_OK;
+    esp_status status = espi_bind(kernel, s->data, s->data, run, &s->bound, err);
+    if (status == ESP_OK) status = espi_rows_new(s->bound, run, &s->rows, err);
+    for (size_t f = 0; status == ESP_OK && f < s->validation->folds; f++)
+        status = espi_split_make(&s->split[f], s->validation->fold, f, s->rows, err);
+    return status;
+}
+
 static esp_status try_combination(search *s, size_t combination, const esp_run *run, esp_error *err)
 {
     const esp_tuning *t = s->tuning;
@@ -333,9 +344,14 @@ static esp_status try_combination(search *s, size_t combination, const esp_run *
     if (status == ESP_OK && settings.learner == ESPI_PERCEPTRON)
         status = espi_perceptron_folds(&settings, t->kernel[combination], s->data, &s->validation->targets,
                                        s->validation->fold, s->validation->folds, run, s->scores, err);
-    for (size_t f = 0; status == ESP_OK && s->rows != NULL && f < s->validation->folds; f++) {
+    const bool whole = settings.learner != ESPI_PERCEPTRON && settings.inducing == 0;
+    if (status == ESP_OK && settings.inducing > 0)
+        status = espi_nystroem_out_of_fold(&settings, t->kernel[combination], s->data, &s->validation->targets,
+                                           s->validation->fold, s->validation->folds, run, s->scores, err);
+    if (status == ESP_OK && whole) status = make_rows(s, t->kernel[combination], run, err);
+    for (size_t f = 0; status == ESP_OK && whole && f < s->validation->folds; f++) {
         espi_fit fit = {0};
-        status = score_split(&s->split[f], &settings, &s->validation->targets, s->rows, &fit,
+        status = espi_split_score(&s->split[f], &settings, &s->validation->targets, s->rows, &fit,
                              warm ? &s->last[f] : NULL, s->previous_cost, run, s->scores, err);
         espi_fit_free(&s->last[f]);
         s->last[f] = fit;
@@ -433,19 +449,11 @@ static esp_status search_selected(const search *s, size_t first, const esp_kerne
 }
 
 /* All combinations that share the kernel of `first`. */
-static esp_status search_kernel(search *s, size_t first, const esp_kernel *kernel, const esp_dataset *data,
-                                const esp_run *run, esp_error *err)
+static esp_status search_kernel(search *s, size_t first, const esp_kernel *kernel, const esp_run *run, esp_error *err)
 {
     esp_tuning *t = s->tuning;
     const size_t folds = s->validation->folds;
-    espi_bound *bound = NULL;
     esp_status status = make_kernel(t, first, kernel, err);
-    if (s->validation->settings.learner != ESPI_PERCEPTRON) {
-        if (status == ESP_OK) status = espi_bind(t->kernel[first], data, data, run, &bound, err);
-        if (status == ESP_OK) status = espi_rows_new(bound, run, &s->rows, err);
-    }
-    for (size_t f = 0; status == ESP_OK && s->rows != NULL && f < folds; f++)
-        status = make_split(&s->split[f], s->validation->fold, f, s->rows, err);
     s->previous = t->combinations;
     for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
         if (!same_kernel(t, first, c)) continue;
@@ -455,11 +463,12 @@ static esp_status search_kernel(search *s, size_t first, const esp_kernel *kerne
     }
     for (size_t f = 0; f < folds; f++) {
         espi_fit_free(&s->last[f]);
-        free_split(&s->split[f]);
+        espi_split_free(&s->split[f]);
     }
     espi_rows_free(s->rows);
+    espi_bound_free(s->bound);
     s->rows = NULL;
-    espi_bound_free(bound);
+    s->bound = NULL;
     return status;
 }
 
@@ -484,7 +493,7 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
     const bool selects = v.settings.learner != ESPI_PERCEPTRON && espi_kernel_selects(kernel);
     for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
         if (t->kernel[c] == NULL)
-            status = selects ? search_selected(&s, c, kernel, run, err) : search_kernel(&s, c, kernel, data, run, err);
+            status = selects ? search_selected(&s, c, kernel, run, err) : search_kernel(&s, c, kernel, run, err);
     for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
         if (t->score[c] > t->score[t->best]) t->best = c;
     espi_free(s.split);

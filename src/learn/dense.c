@@ -1,0 +1,103 @@
+/* LAPACK stores column by column, so that our lower triangle is its upper one, and our L its transpose. Its Fortran
+ * names are declared here: they are the same in every LAPACK.
+ *
+ * We link the OpenBLAS that runs in one thread, so that no result depends on the number of threads. That one hands out
+ * its buffers without a lock, hence the one here: it guards state that OpenBLAS has, not any of ours. */
+#include "learn/dense.h"
+
+#include "kernel/hot.h"
+
+#include <math.h>
+#include <pthread.h>
+
+void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
+void dpotri_(const char *uplo, const int *n, double *a, const int *lda, int *info);
+void dtrsv_(const char *uplo, const char *trans, const char *diag, const int *n, const double *a, const int *lda,
+            double *x, const int *incx);
+void dtrsm_(const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,
+            const double *alpha, const double *a, const int *lda, double *b, const int *ldb);
+void dsymv_(const char *uplo, const int *n, const double *alpha, const double *a, const int *lda, const double *x,
+            const int *incx, const double *beta, double *y, const int *incy);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static const int one = 1;
+static const double unit = 1.0, zero = 0.0;
+
+size_t espi_dense_factor(double *a, size_t n)
+{
+    const int size = (int)n;
+    int info = 0;
+    pthread_mutex_lock(&lock);
+    if (n > 0) dpotrf_("U", &size, a, &size, &info);
+    pthread_mutex_unlock(&lock);
+    return info > 0 ? (size_t)info : 0;
+}
+
+double espi_dense_half_log(const double *l, size_t n)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += log(l[i * n + i]);
+    return sum;
+}
+
+void espi_dense_invert(double *l, size_t n)
+{
+    const int size = (int)n;
+    int info = 0;
+    pthread_mutex_lock(&lock);
+    if (n > 0) dpotri_("U", &size, l, &size, &info);
+    pthread_mutex_unlock(&lock);
+}
+
+void espi_dense_half_solve(const double *l, size_t n, size_t stride, bool transposed, double *x)
+{
+    const int size = (int)n, lead = (int)stride;
+    pthread_mutex_lock(&lock);
+    if (n > 0) dtrsv_("U", transposed ? "N" : "T", "N", &size, l, &lead, x, &one);
+    pthread_mutex_unlock(&lock);
+}
+
+void espi_dense_solve(const double *l, size_t n, double *x)
+{
+    espi_dense_half_solve(l, n, n, false, x);
+    espi_dense_half_solve(l, n, n, true, x);
+}
+
+void espi_dense_half_solve_all(const double *l, size_t n, double *x, size_t count)
+{
+    const int size = (int)n, columns = (int)count;
+    pthread_mutex_lock(&lock);
+    if (n > 0 && count > 0) dtrsm_("L", "U", "T", "N", &size, &columns, &unit, l, &size, x, &size);
+    pthread_mutex_unlock(&lock);
+}
+
+void espi_dense_times(const double *a, size_t n, const double *x, double *y)
+{
+    const int size = (int)n;
+    pthread_mutex_lock(&lock);
+    if (n > 0) dsymv_("U", &size, &unit, a, &size, x, &one, &zero, y, &one);
+    pthread_mutex_unlock(&lock);
+}
+
+enum { LANES = 8 }; /* partial sums: a fixed order that vector units of every width can keep */
+
+HOT static double dense_dot(const double *restrict x, const double *restrict y, size_t n)
+{
+    double part[LANES] = {0.0}, sum = 0.0;
+    size_t j = 0;
+    for (; j + LANES <= n; j += LANES)
+        for (size_t k = 0; k < LANES; k++) part[k] += x[j + k] * y[j + k];
+    for (; j < n; j++) sum += x[j] * y[j];
+    for (size_t k = 0; k < LANES; k++) sum += part[k];
+    return sum;
+}
+
+void espi_dense_lengths(const double *l, size_t n, double *x, size_t count, double *length)
+{
+    for (size_t i = 0; i < n; i++) /* a row of L serves all vectors while it is in the cache */
+        for (size_t c = 0; c < count; c++) {
+            double *v = x + c * n;
+            v[i] = (v[i] - dense_dot(l + i * n, v, i)) / l[i * n + i];
+        }
+    for (size_t c = 0; c < count; c++) length[c] = dense_dot(x + c * n, x + c * n, n);
+}

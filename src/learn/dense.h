@@ -1,0 +1,30 @@
+/* Dense linear algebra by LAPACK (OpenBLAS), for symmetric matrices stored row by row. A factor L is lower triangular,
+ * A = L L^T, and stands in the lower triangle; what is above the diagonal is never looked at nor changed.
+ * All may be called by several threads, which wait for each other. */
+#ifndef ESPI_DENSE_H
+#define ESPI_DENSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The lower triangle of A becomes L. O(n^3/3). Returns 0, or the number (from 1) of the row whose pivot is not
+ * positive; the rows before it are then those of L. */
+size_t espi_dense_factor(double *a, size_t n);
+/* sum_i log L_ii, half the logarithm of the determinant. */
+double espi_dense_half_log(const double *l, size_t n);
+/* The lower triangle of L becomes that of A^-1. O(2 n^3/3). */
+void espi_dense_invert(double *l, size_t n);
+/* x = L^-1 x, or L^-T x, in place; `stride` is the length of the rows of L, of which `n` are used. */
+void espi_dense_half_solve(const double *l, size_t n, size_t stride, bool transposed, double *x);
+/* x = A^-1 x in place. */
+void espi_dense_solve(const double *l, size_t n, double *x);
+/* The same as espi_dense_half_solve for `count` vectors, one behind the other. */
+void espi_dense_half_solve_all(const double *l, size_t n, double *x, size_t count);
+/* y = A x, from the lower triangle of A. */
+void espi_dense_times(const double *a, size_t n, const double *x, double *y);
+
+/* |L^-1 x|^2 for `count` vectors of n numbers, which are changed. Without LAPACK: any number of threads may work at
+ * once, and a result does not depend on what else is computed. */
+void espi_dense_lengths(const double *l, size_t n, double *x, size_t count, double *length);
+
+#endif
