@@ -215,6 +215,14 @@ ESP_API esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, c
 ESP_API esp_status esp_gram_diagonal(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                                      double *diagonal, esp_error *err);
 
+/* Draws a target for every example of a dataset from a Gaussian process with zero mean: f is normal with the kernel's
+ * values as covariances, and the target is f plus normal noise of this variance. The result has all columns of `data`; the
+ * target takes the place of that of `data`, or is called "y". The same seed gives the same f whatever the noise. Takes n^2
+ * numbers of memory and O(n^3) operations. `jitter` (may be NULL) gets what had to be added to the diagonal where rounding
+ * leaves the kernel without a Cholesky factor, as equal examples do; 0: nothing. */
+ESP_API esp_status esp_dataset_sample_gp(const esp_kernel *kernel, const esp_dataset *data, double noise, uint64_t seed,
+                                         const esp_run *run, esp_dataset **out, double *jitter, esp_error *err);
+
 typedef enum esp_gram_format { ESP_GRAM_TEXT, ESP_GRAM_NPY, ESP_GRAM_LIBSVM } esp_gram_format;
 /* Writes a matrix of row_count x col_count: TAB-separated text, NumPy's .npy, or LIBSVM's precomputed form,
  * whose labels come from `labels` (may be NULL: all 0). A file appears complete or not at all. */

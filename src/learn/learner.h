@@ -17,6 +17,7 @@ typedef struct espi_settings { /* of all learners; what one does not have stays 
     espi_learner_kind learner;
     double cost, positive_weight, epsilon, tolerance;
     size_t max_iterations;
+    size_t inducing; /* examples that stand for all (pivots.h); 0: no */
     espi_choice one_vs_one; /* of multiclass: 1 */
     bool probability, no_shrinking, keep_partial, balanced;
     espi_choice form; /* an espi_form */

@@ -1,11 +1,13 @@
 #include "learn/rows.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/status.h"
 
+#include <cblas.h>
 #include <string.h>
 
-enum { SUBSET_SLOTS = 8 };
+enum { SUBSET_SLOTS = 8, FEATURE_BLOCK = 64 }; /* rows that a thread takes at a time */
 
 struct espi_rows {
     espi_rows *all; /* of a subset: where its values come from */
@@ -15,6 +17,8 @@ struct espi_rows {
     float *matrix; /* count x count; NULL: rows are cached */
     /* the cache */
     espi_workspace *workspace;
+    const double *feature; /* instead of the workspace: features[p * count + i] */
+    size_t features;
     double *wide; /* a row before it is rounded */
     float *slot;
     size_t slots;
@@ -84,19 +88,58 @@ static esp_status fill_diagonal(espi_rows *r, const espi_bound *bound, const esp
     r->wide = espi_alloc(r->count, sizeof *r->wide);
     r->diagonal = espi_alloc(r->count, sizeof *r->diagonal);
     if (r->wide == NULL || r->diagonal == NULL) return espi_no_memory(err);
-    esp_status status = espi_workspace_new(bound, run, &r->workspace, err);
-    if (status == ESP_OK) status = espi_bound_diagonal(r->workspace, ESPI_COLS, r->wide, err);
+    esp_status status = ESP_OK;
+    if (bound != NULL) {
+        status = espi_workspace_new(bound, run, &r->workspace, err);
+        if (status == ESP_OK) status = espi_bound_diagonal(r->workspace, ESPI_COLS, r->wide, err);
+    } else {
+        for (size_t i = 0; i < r->count; i++) r->wide[i] = 0.0;
+        for (size_t p = 0; p < r->features; p++)
+            for (size_t i = 0; i < r->count; i++)
+                r->wide[i] += r->feature[p * r->count + i] * r->feature[p * r->count + i];
+    }
     for (size_t i = 0; status == ESP_OK && i < r->count; i++) r->diagonal[i] = rounded(r->wide[i]);
     return status;
 }
 
-esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows **out, esp_error *err)
+/* Rows first .. last-1 of the features' products with each other, `width` values each. */
+static void multiply(const espi_rows *r, size_t first, size_t last, size_t width, double *rows)
+{
+    const int stride = (int)r->count;
+    if (r->features == 0) memset(rows, 0, (last - first) * width * sizeof *rows);
+    else
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)(last - first), (int)width, (int)r->features, 1.0,
+                    r->feature + first, stride, r->feature, stride, 0.0, rows, (int)width);
+}
+
+static esp_status multiply_block(void *context, size_t item, int worker, esp_error *err)
+{
+    (void)worker;
+    const espi_rows *r = context;
+    const size_t first = item * FEATURE_BLOCK;
+    const size_t last = r->count - first < FEATURE_BLOCK ? r->count : first + FEATURE_BLOCK;
+    double *rows = espi_alloc(last - first, last * sizeof *rows);
+    if (rows == NULL) return espi_no_memory(err);
+    multiply(r, first, last, last, rows);
+    place(context, rows, last, first, last);
+    espi_free(rows);
+    return ESP_OK;
+}
+
+static esp_status fill_matrix(espi_rows *r, const espi_bound *bound, const esp_run *run, esp_error *err)
+{
+    r->matrix = espi_alloc(r->count, r->count * sizeof *r->matrix);
+    r->computed = r->count;
+    if (r->matrix == NULL) return espi_no_memory(err);
+    if (bound != NULL) return espi_gram_blocks(bound, run, place, r, err);
+    return espi_parallel(run, "multiplying features", (r->count + FEATURE_BLOCK - 1) / FEATURE_BLOCK, multiply_block, r,
+                         err);
+}
+
+/* Ends with `r` full or freed; `bound` is NULL for features. */
+static esp_status fill(espi_rows *r, const espi_bound *bound, const esp_run *run, espi_rows **out, esp_error *err)
 {
     const size_t memory = run != NULL ? run->memory : 0;
-    *out = NULL;
-    espi_rows *r = espi_alloc_zero(1, sizeof *r);
-    if (r == NULL) return espi_no_memory(err);
-    r->count = bound->count[ESPI_COLS];
     const double row = (double)r->count * sizeof(float);
     esp_status status = fill_diagonal(r, bound, run, err);
     if (status == ESP_OK && memory > 0 && 2.0 * row > (double)memory) {
@@ -105,10 +148,7 @@ esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows 
                            espi_size_text(2.0 * row, need), espi_size_text((double)memory, have));
     }
     if (status == ESP_OK && (memory == 0 || row * (double)r->count <= (double)memory)) {
-        r->matrix = espi_alloc(r->count, r->count * sizeof *r->matrix);
-        if (r->matrix == NULL) status = espi_no_memory(err);
-        if (status == ESP_OK) status = espi_gram_blocks(bound, run, place, r, err);
-        r->computed = r->count;
+        status = fill_matrix(r, bound, run, err);
     } else if (status == ESP_OK) {
         r->spare = memory / 4;
         if (!start_cache(r, (size_t)((double)(memory - r->spare) / row))) status = espi_no_memory(err);
@@ -116,6 +156,27 @@ esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows 
     if (status == ESP_OK) *out = r;
     else espi_rows_free(r);
     return status;
+}
+
+esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows **out, esp_error *err)
+{
+    *out = NULL;
+    espi_rows *r = espi_alloc_zero(1, sizeof *r);
+    if (r == NULL) return espi_no_memory(err);
+    r->count = bound->count[ESPI_COLS];
+    return fill(r, bound, run, out, err);
+}
+
+esp_status espi_rows_of_features(const double *feature, size_t features, size_t count, const esp_run *run,
+                                 espi_rows **out, esp_error *err)
+{
+    *out = NULL;
+    espi_rows *r = espi_alloc_zero(1, sizeof *r);
+    if (r == NULL) return espi_no_memory(err);
+    r->count = count;
+    r->feature = feature;
+    r->features = features;
+    return fill(r, NULL, run, out, err);
 }
 
 static void gather(const espi_rows *r, const float *from, float *to)
@@ -158,8 +219,10 @@ static esp_status compute(espi_rows *r, size_t i, float *to, esp_error *err)
         if (status == ESP_OK) gather(r, from, to);
         return status;
     }
-    const espi_bound *bound = r->workspace->bound;
-    const esp_status status = espi_bound_row(r->workspace, bound->kernel->ops - 1, i, 0, r->count, r->wide, err);
+    esp_status status = ESP_OK;
+    if (r->workspace == NULL) multiply(r, i, i + 1, r->count, r->wide);
+    else
+        status = espi_bound_row(r->workspace, r->workspace->bound->kernel->ops - 1, i, 0, r->count, r->wide, err);
     for (size_t j = 0; status == ESP_OK && j < r->count; j++) to[j] = rounded(r->wide[j]);
     r->computed++;
     return status;

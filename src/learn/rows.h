@@ -11,6 +11,9 @@ typedef struct espi_rows espi_rows;
  * not all rows fit, it leaves a quarter of them to the solver. Too little for two rows is ESP_ERR_MEMORY and says how
  * much is needed. */
 esp_status espi_rows_new(const espi_bound *bound, const esp_run *run, espi_rows **out, esp_error *err);
+/* The same of K(i, j) = sum_p feature[p * count + i] feature[p * count + j], p < features, which must outlive it. */
+esp_status espi_rows_of_features(const double *feature, size_t features, size_t count, const esp_run *run,
+                                 espi_rows **out, esp_error *err);
 /* What is left to the solver; 0: as much as it likes. */
 size_t espi_rows_spare(const espi_rows *rows);
 /* Over some of the examples of `all`, in this order; shares what `all` has. `all` must outlive it. */

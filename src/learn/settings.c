@@ -35,6 +35,9 @@ static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mea
 #define COMMON                                                                                                         \
     {.info = {"tolerance", "stop when no pair of examples violates the optimum by more", "0.001", "a number > 0, at most 1"}, \
      .kind = NUMBER, FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},                                     \
+    {.info = {"inducing", "learn on features from so many examples, which alone support the model; 0: all examples", "0", \
+              "a whole number >= 0"},                                                                                  \
+     .kind = COUNT, FIELD(inducing), .low = 0.0, .high = 1e9},                                                         \
     {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1"},            \
      .kind = COUNT, FIELD(max_iterations), .low = 1.0, .high = 9e15},                                                  \
     {.info = {"no-shrinking", "keep all examples in view all the time", "0", "a flag"}, .kind = FLAG,                  \

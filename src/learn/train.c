@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "learn/gp.h"
 #include "learn/model_file.h"
+#include "learn/nystroem.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
 #include "learn/selected.h"
@@ -60,7 +61,9 @@ static esp_status learn_probabilities(training *t, const esp_kernel *kernel, con
     if (status == ESP_OK)
         status = t->variant != NULL ? espi_selected_out_of_fold(&t->settings, kernel, data, &t->targets, fold, folds,
                                                                 run, scores, err)
-                                    : espi_out_of_fold(&t->settings, &t->targets, t->rows, fold, folds, run, scores, err);
+                 : t->settings.inducing > 0
+                     ? espi_nystroem_out_of_fold(&t->settings, kernel, data, &t->targets, fold, folds, run, scores, err)
+                     : espi_out_of_fold(&t->settings, &t->targets, t->rows, fold, folds, run, scores, err);
     if (status == ESP_OK) status = espi_platt_fit(scores, &t->targets, &t->settings, t->platt, err);
     espi_free(scores);
     espi_free(fold);
@@ -77,10 +80,18 @@ static esp_status check_targets(training *t, const esp_dataset *data, esp_error 
 static esp_status fit_rows(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                            esp_error *err)
 {
+    const bool inducing = t->settings.inducing > 0;
+    espi_nystroem nystroem = {0};
     esp_status status = espi_bind(kernel, data, data, run, &t->bound, err);
-    if (status == ESP_OK) status = espi_rows_new(t->bound, run, &t->rows, err);
-    if (status != ESP_OK) return status;
-    return espi_fit_make(&t->fit, &t->settings, &t->targets, t->all, t->rows, NULL, 0.0, run, err);
+    if (status == ESP_OK)
+        status = inducing ? espi_nystroem_new(t->bound, &t->settings, NULL, run, &nystroem, err)
+                          : espi_rows_new(t->bound, run, &t->rows, err);
+    if (status == ESP_OK)
+        status = espi_fit_make(&t->fit, &t->settings, &t->targets, t->all, inducing ? nystroem.rows : t->rows, NULL,
+                               0.0, run, err);
+    if (status == ESP_OK && inducing) status = espi_nystroem_project(&nystroem, &t->fit, err);
+    espi_nystroem_free(&nystroem); /* probabilities take as much again */
+    return status;
 }
 
 static esp_status fit_selected(training *t, const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "learn/gp.h"
+#include "learn/nystroem.h"
 #include "learn/perceptron.h"
 #include "learn/selected.h"
 #include "learn/validate.h"
@@ -181,7 +182,8 @@ typedef struct search {
     esp_tuning *tuning;
     espi_validation *validation;
     const esp_dataset *data;
-    espi_rows *rows; /* NULL for a learner that needs none */
+    espi_bound *bound;
+    espi_rows *rows; /* both are made when they are needed */
     espi_split *split;   /* per fold */
     espi_fit *last; /* per fold: the fit of the combination before */
     size_t previous; /* that combination; combinations: none */
@@ -201,6 +203,17 @@ static esp_status combine(const search *s, size_t combination, espi_settings *se
     return status == ESP_OK ? espi_settings_check(settings, err) : status;
 }
 
+/* The rows of the whole Gram matrix and of each fold. */
+static esp_status make_rows(search *s, const esp_kernel *kernel, const esp_run *run, esp_error *err)
+{
+    if (s->rows != NULL) return ESP_OK;
+    esp_status status = espi_bind(kernel, s->data, s->data, run, &s->bound, err);
+    if (status == ESP_OK) status = espi_rows_new(s->bound, run, &s->rows, err);
+    for (size_t f = 0; status == ESP_OK && f < s->validation->folds; f++)
+        status = espi_split_make(&s->split[f], s->validation->fold, f, s->rows, err);
+    return status;
+}
+
 static esp_status try_combination(search *s, size_t combination, const esp_run *run, esp_error *err)
 {
     const esp_tuning *t = s->tuning;
@@ -213,7 +226,12 @@ static esp_status try_combination(search *s, size_t combination, const esp_run *
     if (status == ESP_OK && settings.learner == ESPI_PERCEPTRON)
         status = espi_perceptron_folds(&settings, t->kernel[combination], s->data, &s->validation->targets,
                                        s->validation->fold, s->validation->folds, run, s->scores, err);
-    for (size_t f = 0; status == ESP_OK && s->rows != NULL && f < s->validation->folds; f++) {
+    const bool shares = espi_shares_rows(&settings), whole = shares && settings.inducing == 0;
+    if (status == ESP_OK && shares && !whole)
+        status = espi_nystroem_out_of_fold(&settings, t->kernel[combination], s->data, &s->validation->targets,
+                                           s->validation->fold, s->validation->folds, run, s->scores, err);
+    if (status == ESP_OK && whole) status = make_rows(s, t->kernel[combination], run, err);
+    for (size_t f = 0; status == ESP_OK && whole && f < s->validation->folds; f++) {
         espi_fit fit = {0};
         status = espi_split_score(&s->split[f], &settings, &s->validation->targets, s->rows, &fit,
                              warm ? &s->last[f] : NULL, s->previous_cost, run, s->scores, err);
@@ -313,18 +331,11 @@ static esp_status search_selected(const search *s, size_t first, const esp_kerne
 }
 
 /* All combinations that share the kernel of `first`. */
-static esp_status search_kernel(search *s, size_t first, const esp_kernel *kernel, const esp_dataset *data,
-                                const esp_run *run, esp_error *err)
+static esp_status search_kernel(search *s, size_t first, const esp_kernel *kernel, const esp_run *run, esp_error *err)
 {
     esp_tuning *t = s->tuning;
     const size_t folds = s->validation->folds;
-    espi_bound *bound = NULL;
     esp_status status = make_kernel(t, first, kernel, err);
-    const bool shares = espi_shares_rows(&s->validation->settings);
-    if (status == ESP_OK && shares) status = espi_bind(t->kernel[first], data, data, run, &bound, err);
-    if (status == ESP_OK && shares) status = espi_rows_new(bound, run, &s->rows, err);
-    for (size_t f = 0; status == ESP_OK && s->rows != NULL && f < folds; f++)
-        status = espi_split_make(&s->split[f], s->validation->fold, f, s->rows, err);
     s->previous = t->combinations;
     for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
         if (!same_kernel(t, first, c)) continue;
@@ -337,8 +348,9 @@ static esp_status search_kernel(search *s, size_t first, const esp_kernel *kerne
         espi_split_free(&s->split[f]);
     }
     espi_rows_free(s->rows);
+    espi_bound_free(s->bound);
     s->rows = NULL;
-    espi_bound_free(bound);
+    s->bound = NULL;
     return status;
 }
 
@@ -363,7 +375,7 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
     const bool selects = espi_shares_rows(&v.settings) && espi_kernel_selects(kernel);
     for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
         if (t->kernel[c] == NULL)
-            status = selects ? search_selected(&s, c, kernel, run, err) : search_kernel(&s, c, kernel, data, run, err);
+            status = selects ? search_selected(&s, c, kernel, run, err) : search_kernel(&s, c, kernel, run, err);
     for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
         if (t->score[c] > t->score[t->best]) t->best = c;
     espi_free(s.split);

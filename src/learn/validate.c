@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "learn/gp.h"
+#include "learn/nystroem.h"
 #include "learn/perceptron.h"
 #include "learn/predictions.h"
 #include "learn/selected.h"
@@ -94,9 +95,10 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
     *out = NULL;
     esp_status status = espi_validation_start(&v, learner, kernel, data, settings, count, folds, seed, err);
     const bool process = v.settings.learner == ESPI_GP, shares = espi_shares_rows(&v.settings),
-               selects = shares && espi_kernel_selects(kernel);
-    if (status == ESP_OK && shares && !selects) status = espi_bind(kernel, data, data, run, &bound, err);
-    if (status == ESP_OK && shares && !selects) status = espi_rows_new(bound, run, &rows, err);
+               selects = shares && espi_kernel_selects(kernel), inducing = shares && v.settings.inducing > 0,
+               whole = shares && !selects && !inducing;
+    if (status == ESP_OK && whole) status = espi_bind(kernel, data, data, run, &bound, err);
+    if (status == ESP_OK && whole) status = espi_rows_new(bound, run, &rows, err);
     if (status == ESP_OK) {
         scores = espi_alloc(data->rows, espi_output_count(&v.settings, v.targets.classes) * sizeof *scores);
         if (process) variance = espi_alloc(data->rows, 2 * sizeof *variance);
@@ -106,6 +108,8 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
             : !shares ? espi_perceptron_folds(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
             : selects
                 ? espi_selected_out_of_fold(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
+            : inducing
+                ? espi_nystroem_out_of_fold(&v.settings, kernel, data, &v.targets, v.fold, folds, run, scores, err)
                 : espi_out_of_fold(&v.settings, &v.targets, rows, v.fold, folds, run, scores, err);
     }
     if (status == ESP_OK)

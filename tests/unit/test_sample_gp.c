@@ -1,0 +1,193 @@
+/* Targets drawn from a Gaussian process: their covariances, and what else is promised of them. */
+#include "base/alloc.h"
+#include "cases.h"
+
+#define KERNEL "norm(sst(tree, lambda=0.4)) + 0.5*linear(x)"
+static const char *const lines =
+    "{\"y\": \"a\", \"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\", \"x\": [1, 0.5]}\n"
+    "{\"y\": \"b\", \"tree\": \"(S (NP (D the) (N dog)) (VP (V sat)))\", \"x\": [0, 2]}\n"
+    "{\"y\": \"a\", \"tree\": \"(NP (D the) (N dog))\", \"x\": [-1, 0.1]}\n"
+    "{\"y\": \"c\", \"tree\": \"(S (NP (D a) (N dog)) (VP (V ran)))\", \"x\": [-0.5, -1]}\n";
+
+static esp_dataset *drawn_of(const char *expression, const esp_dataset *data, double noise, uint64_t seed,
+                             const esp_run *run, double *jitter)
+{
+    esp_kernel *kernel = kernel_of(expression);
+    esp_dataset *drawn = NULL;
+    esp_error err = {0};
+    assert_ok(esp_dataset_sample_gp(kernel, data, noise, seed, run, &drawn, jitter, &err), expression, &err);
+    esp_kernel_free(kernel);
+    return drawn;
+}
+
+static void targets_of(const char *expression, const esp_dataset *data, double noise, uint64_t seed, double *y)
+{
+    esp_dataset *drawn = drawn_of(expression, data, noise, seed, &(esp_run){.threads = 1}, NULL);
+    assert_int_equal(esp_dataset_count(drawn), esp_dataset_count(data));
+    assert_true(esp_dataset_target_is_number(drawn));
+    for (size_t i = 0; i < esp_dataset_count(data); i++) y[i] = strtod(esp_dataset_target(drawn, i), NULL);
+    esp_dataset_free(drawn);
+}
+
+static void test_means_and_covariances(void **state)
+{
+    (void)state;
+    enum { N = 4, DRAWS = 20000 };
+    const double noise = 0.3;
+    esp_dataset *data = dataset_of(lines);
+    double *gram = gram_of(KERNEL, data, NULL, 1), sum[N] = {0}, product[N][N] = {{0}}, fourth = 0.0;
+    for (uint64_t seed = 0; seed < DRAWS; seed++) {
+        double y[N];
+        targets_of(KERNEL, data, noise, seed, y);
+        for (size_t i = 0; i < N; i++) {
+            sum[i] += y[i];
+            for (size_t j = 0; j < N; j++) product[i][j] += y[i] * y[j];
+        }
+        const double scaled = y[0] / sqrt(gram[0] + noise);
+        fourth += scaled * scaled * scaled * scaled;
+    }
+    for (size_t i = 0; i < N; i++) gram[i * N + i] += noise;
+    for (size_t i = 0; i < N; i++) {
+        const double k = gram[i * N + i];
+        if (fabs(sum[i] / DRAWS) > 4.5 * sqrt(k / DRAWS)) fail_msg("mean %zu is %g", i, sum[i] / DRAWS);
+        for (size_t j = 0; j < N; j++) {
+            const double is = product[i][j] / DRAWS, expected = gram[i * N + j];
+            const double deviation = sqrt((k * gram[j * N + j] + expected * expected) / DRAWS);
+            if (fabs(is - expected) > 4.5 * deviation) fail_msg("%zu, %zu: %g instead of %g", i, j, is, expected);
+        }
+    }
+    assert_true(fabs(fourth / DRAWS - 3.0) < 4.5 * sqrt(96.0 / DRAWS)); /* of a normal number */
+    free(gram);
+    esp_dataset_free(data);
+}
+
+static void test_noise_comes_on_top(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of(lines);
+    double f[4], one[4], four[4], again[4], other[4];
+    targets_of(KERNEL, data, 0.0, 7, f);
+    targets_of(KERNEL, data, 1.0, 7, one);
+    targets_of(KERNEL, data, 4.0, 7, four);
+    targets_of(KERNEL, data, 4.0, 7, again);
+    targets_of(KERNEL, data, 4.0, 8, other);
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(fabs(four[i] - f[i] - 2.0 * (one[i] - f[i])) < 1e-12);
+        assert_true(one[i] != f[i] && four[i] == again[i] && four[i] != other[i]);
+    }
+    esp_dataset_free(data);
+}
+
+static void test_columns_stay(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of(lines), *plain = dataset_of("{\"x\": 1}\n{\"x\": 3}\n");
+    esp_dataset *drawn = drawn_of(KERNEL, data, 0.1, 1, &(esp_run){.threads = 2}, NULL);
+    assert_string_equal(esp_dataset_target_name(drawn), "y");
+    assert_int_equal(esp_dataset_columns(drawn), esp_dataset_columns(data));
+    for (size_t c = 0; c < esp_dataset_columns(data); c++)
+        for (size_t i = 0; i < 4; i++) {
+            char *was, *is;
+            esp_error err = {0};
+            assert_string_equal(esp_dataset_column_name(drawn, c), esp_dataset_column_name(data, c));
+            assert_ok(esp_dataset_text(data, c, i, &was, &err), "text", &err);
+            assert_ok(esp_dataset_text(drawn, c, i, &is, &err), "text", &err);
+            assert_string_equal(was, is);
+            esp_text_free(was);
+            esp_text_free(is);
+        }
+    esp_dataset_free(drawn);
+    drawn = drawn_of("linear(x)", plain, 0.0, 1, NULL, NULL);
+    assert_string_equal(esp_dataset_target_name(drawn), "y");
+    /* K = x x' has rank 1: y is in proportion to x, but for the jitter. */
+    const double first = strtod(esp_dataset_target(drawn, 0), NULL),
+                 second = strtod(esp_dataset_target(drawn, 1), NULL);
+    assert_true(fabs(second - 3.0 * first) < 1e-4);
+    esp_dataset_free(drawn);
+    esp_dataset_free(plain);
+    esp_dataset_free(data);
+}
+
+static void test_equal_examples_need_jitter(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of("{\"x\": [1, 2]}\n{\"x\": [1, 2]}\n{\"x\": [3, 1]}\n{\"x\": [0, 0]}\n");
+    esp_dataset *zero = dataset_of("{\"x\": {}}\n{\"x\": {}}\n");
+    double jitter, y[4];
+    esp_dataset *drawn = drawn_of("rbf(x)", data, 0.0, 1, NULL, &jitter);
+    assert_true(jitter > 0.0 && jitter < 1e-8);
+    for (size_t i = 0; i < 4; i++) y[i] = strtod(esp_dataset_target(drawn, i), NULL);
+    assert_true(fabs(y[0] - y[1]) < 1e-3 && fabs(y[0] - y[2]) > 1e-3);
+    esp_dataset_free(drawn);
+    drawn = drawn_of("linear(x)", zero, 0.0, 1, NULL, &jitter);
+    assert_true(jitter == 0.0);
+    for (size_t i = 0; i < 2; i++) assert_true(strtod(esp_dataset_target(drawn, i), NULL) == 0.0);
+    esp_dataset_free(drawn);
+    esp_dataset_free(data);
+    esp_dataset_free(zero);
+}
+
+static void refused(const esp_dataset *data, double noise, size_t memory, esp_status expected, const char *clause)
+{
+    esp_kernel *kernel = kernel_of("linear(x)");
+    esp_dataset *drawn = (esp_dataset *)(uintptr_t)1;
+    esp_error err = {0};
+    assert_int_equal(esp_dataset_sample_gp(kernel, data, noise, 1, &(esp_run){.memory = memory}, &drawn, NULL, &err),
+                     expected);
+    assert_null(drawn);
+    if (strstr(err.message, clause) == NULL) fail_msg("'%s' instead of '%s'", err.message, clause);
+    esp_kernel_free(kernel);
+}
+
+static void test_what_cannot_be_is_told(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of(lines), *trees = dataset_of("{\"tree\": \"(A b)\"}\n");
+    refused(data, -1.0, 0, ESP_ERR_PARAM, "noise is -1; allowed is a number >= 0");
+    refused(data, NAN, 0, ESP_ERR_PARAM, "noise is");
+    refused(data, 0.0, 100, ESP_ERR_MEMORY,
+            "targets for 4 examples take a matrix of 128 bytes; the limit is 100 bytes");
+    refused(trees, 0.0, 0, ESP_ERR_PARAM, "no column 'x'");
+    esp_dataset_free(data);
+    esp_dataset_free(trees);
+}
+
+static void test_memory_may_run_out_anywhere(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of(lines);
+    esp_kernel *kernel = kernel_of(KERNEL);
+    const long live = espi_alloc_live();
+    for (long n = 0;; n++) {
+        esp_dataset *drawn;
+        esp_error err = {0};
+        espi_alloc_fail_after(n);
+        const esp_status status =
+            esp_dataset_sample_gp(kernel, data, 0.1, 1, &(esp_run){.threads = 1}, &drawn, NULL, &err);
+        const bool untouched = espi_alloc_fail_after(-1) >= 0;
+        assert_true((status == ESP_OK) == (drawn != NULL));
+        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
+        esp_dataset_free(drawn);
+        assert_int_equal(espi_alloc_live(), live);
+        if (untouched) break;
+    }
+    esp_kernel_free(kernel);
+    esp_dataset_free(data);
+}
+
+static int no_blocks_left(void **state)
+{
+    (void)state;
+    return espi_alloc_live() != 0;
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_means_and_covariances),  TEST(test_noise_comes_on_top),
+        TEST(test_columns_stay),           TEST(test_equal_examples_need_jitter),
+        TEST(test_what_cannot_be_is_told), TEST(test_memory_may_run_out_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
