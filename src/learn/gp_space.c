@@ -271,7 +271,7 @@ static bool add_noise(espi_gp_space *s, double noise, double spread)
     return true;
 }
 
-/* No step of a logarithm leads away from 0. */
+/* No step of a logarithm leads away from 0. Kernels have no such hyperparameters, but the noise may be 0. */
 static void fix_zeros(sets *s, const esp_run *run)
 {
     for (size_t i = 0; i < s->space->hypers; i++) {
@@ -283,29 +283,27 @@ static void fix_zeros(sets *s, const esp_run *run)
     }
 }
 
-/* Numbers the sets that move. */
+/* Numbers the sets that move; the first of a set may stand behind others of it. */
 static void make_variables(const sets *s)
 {
     espi_gp_space *space = s->space;
+    for (size_t i = 0; i < space->hypers; i++) space->variable[i] = ESPI_GP_FIXED;
     for (size_t i = 0; i < space->hypers; i++) {
-        const espi_hyper *h = &space->hyper[i];
-        space->variable[i] = ESPI_GP_FIXED;
+        const espi_hyper *h = &space->hyper[i], *first = &space->hyper[s->set[i]];
         if (s->fixed[i]) continue;
-        const bool first = s->set[i] == i;
-        espi_gp_variable *v = &space->moving[first ? space->variables : space->variable[s->set[i]]];
-        space->variable[i] = (size_t)(v - space->moving);
-        if (first) {
-            *v = (espi_gp_variable){.name = h->name,
-                                    .low = h->low,
-                                    .high = h->high,
-                                    .draw_low = h->draw_low,
-                                    .draw_high = h->draw_high,
-                                    .start = h->value};
-            space->variables++;
-        } else {
-            v->low = fmax(v->low, h->low);
-            v->high = fmin(v->high, h->high);
+        if (space->variable[s->set[i]] == ESPI_GP_FIXED) {
+            space->moving[space->variables] = (espi_gp_variable){.name = first->name,
+                                                                 .low = first->low,
+                                                                 .high = first->high,
+                                                                 .draw_low = first->draw_low,
+                                                                 .draw_high = first->draw_high,
+                                                                 .start = first->value};
+            space->variable[s->set[i]] = space->variables++;
         }
+        espi_gp_variable *v = &space->moving[space->variable[s->set[i]]];
+        space->variable[i] = space->variable[s->set[i]];
+        v->low = fmax(v->low, h->low);
+        v->high = fmin(v->high, h->high);
         v->start = fmin(fmax(v->start, v->low), v->high);
     }
 }

@@ -443,7 +443,7 @@ static esp_status tune(const void *argument, esp_error *err)
 {
     const lesson *l = argument;
     const bool online = strcmp(l->learner, "perceptron") == 0, process = strcmp(l->learner, "gp") == 0;
-    const esp_grid grid[] = {{online ? "epochs" : process ? "noise" : "C", "1,10"}, l->grid};
+    const esp_grid grid[] = {{online ? "epochs" : process ? "noise" : "C", process ? "1" : "1,10"}, l->grid};
     esp_tuning *out = (esp_tuning *)(uintptr_t)1;
     const esp_status status =
         esp_tune(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
@@ -466,11 +466,10 @@ static void learning(void **state)
         {"svm", "rbf(x)", three, {{"multiclass", "ovo"}}, 1, {"positive-weight", "2"}, little},
         {"perceptron", "norm(sst(tree)) + linear(x)", examples, {{"average", "1"}}, 1, {"lambda", "0.2,0.8"}, one},
         {"perceptron", "poly(x)", three, {{"vote", "1"}, {"class-weight", "1=2"}}, 2, {"margin", "0,1"}, two},
-        {"gp", "2*norm(sst(tree)) + 1*linear(x)", examples,
-         {{"max-iterations", "1"}, {"tie", "weight*"}, {"prior", "noise=1,1"}, {"restarts", "1"}}, 4,
-         {"lambda", "0.2,0.8"}, one},
-        {"gp", "norm(sasst(tree))", examples, {{"likelihood", "bernoulli"}, {"group", "NP,S"}, {"max-iterations", "1"}}, 3,
-         {"alpha", "0.5"}, two},
+        {"gp", "2*sst(tree) + 1*linear(x)", examples,
+         {{"max-iterations", "1"}, {"tie", "weight*"}, {"prior", "noise=1,1"}, {"mean", "constant"}}, 4, {"lambda", "0.2"}, one},
+        {"gp", "sasst(tree, lambda.NP=0.3, lambda.S=0.2)", examples,
+         {{"likelihood", "bernoulli"}, {"group", "NP,S"}, {"max-iterations", "0"}}, 3, {"alpha", "0.5"}, one},
     };
     static const scenario calls[] = {learn, judge, store_model, cross_validate, tune};
     for (size_t i = 0; i < sizeof lessons / sizeof *lessons; i++) {

@@ -110,10 +110,10 @@ static void test_space(void **state)
     assert_space(sum, "tie=weight.*,*", "weight.1=0.5,noise=0.1");
     assert_space(sum, "prior=weight.2=1,0.5;noise=0.01,2", "weight.1=0.5,weight.2=2*,noise=0.1*");
     const char *labels = "sasst(tree, lambda.S=0.3, lambda.SQ=0.2, alpha.S=1, lambda.NP=0.1)";
-    assert_space(labels, "fix=lambda,alpha,noise", "lambda.S=0.3,lambda.SQ=0.2,alpha.S=1,lambda.NP=0.1");
-    assert_space(labels, "fix=lambda,alpha,noise group=SQ,S", "lambda.S=0.3,alpha.S=1,lambda.NP=0.1");
-    assert_space(labels, "fix=lambda,alpha,noise group=S,SQ tie=lambda.*", "lambda.S=0.3,alpha.S=1,lambda.NP=0.1");
-    assert_space(labels, "fix=lambda,alpha,noise tie=*.S,lambda.*", "lambda.S=0.3,lambda.SQ=0.2");
+    assert_space(labels, "fix=lambda,alpha,noise", "lambda.NP=0.1,lambda.S=0.3,lambda.SQ=0.2,alpha.S=1");
+    assert_space(labels, "fix=lambda,alpha,noise group=SQ,S", "lambda.NP=0.1,lambda.SQ=0.2,alpha.S=1");
+    assert_space(labels, "fix=lambda,alpha,noise group=S,SQ tie=lambda.*", "lambda.NP=0.1,lambda.S=0.3,alpha.S=1");
+    assert_space(labels, "fix=lambda,alpha,noise tie=*.S,lambda.*", "lambda.NP=0.1,lambda.S=0.3");
     assert_space("sasst(tree)", "fix=lambda,alpha,noise tie=lambda.*,alpha.*", "lambda.N=0.4,alpha.N=1");
     assert_no_space(labels, "group=S,VP", "group names the unknown label 'VP'; did you mean 'NP'?");
     assert_no_space(sum, "fix=lambda",
