@@ -329,7 +329,8 @@ typedef struct esp_setting {
 typedef struct esp_model esp_model;
 
 /* Trains on a dataset with a target. `learner` is "svm", "svr", "perceptron" or "gp". The rows of the Gram matrix are kept in at
- * most run->memory bytes (0: all of them); "gp" needs the whole matrix there. A run that stops at its limit of iterations is a
+ * most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for classes), or with the setting
+ * inducing so many rows of them, and says so before it starts. A run that stops at its limit of iterations is a
  * result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting keep-partial; "gp" keeps
  * the best so far in any case, if there is one. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,

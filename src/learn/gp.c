@@ -17,10 +17,11 @@ typedef struct training {
     const espi_settings *settings;
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
-    double *target;     /* as the process sees them */
-    double mean, scale; /* the targets are mean + scale times these */
-    double spread;      /* the variance of these */
-    bool constant;      /* they are all 0 */
+    double *target;        /* as the process sees them */
+    double mean, scale;    /* the targets are mean + scale times these */
+    double spread;         /* the variance of these */
+    bool constant;         /* they are all 0 */
+    espi_gp_sparse sparse; /* with inducing examples: these */
     espi_gp_space space;
     espi_gp_found found;
     bool cancelled;
@@ -89,6 +90,11 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
         return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu examples takes %s; the limit is %s", n,
                          espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+    if (t->problem.sparse != NULL) {
+        const size_t pivots = t->settings->inducing < n ? t->settings->inducing : n;
+        const esp_status status = espi_sparse_room(pivots, n, run, err);
+        if (status != ESP_OK) return status;
+    }
     bool ok = true;
     for (size_t k = 0; ok && k < t->likelihood->matrices; k++) {
         t->problem.matrix[k] = espi_alloc(n, n * sizeof(double));
@@ -105,13 +111,15 @@ static esp_status learn(training *t, const esp_kernel *kernel, const esp_dataset
 {
     esp_status status = check(t->settings, kernel, targets, err);
     if (status != ESP_OK) return status;
-    t->likelihood = targets->classes > 0 ? &espi_gp_laplace : &espi_gp_exact;
+    const bool inducing = t->settings->inducing > 0;
+    t->likelihood = targets->classes > 0 ? &espi_gp_laplace : inducing ? &espi_gp_inducing : &espi_gp_exact;
     t->target = espi_alloc(targets->count, sizeof *t->target);
     status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);
     t->problem.data = data;
     t->problem.target = t->target;
     t->problem.count = targets->count;
     t->problem.constant_mean = t->settings->constant_mean;
+    t->problem.sparse = inducing ? &t->sparse : NULL;
     t->found.shift = -(double)targets->count * log(t->scale);
     if (status == ESP_OK)
         status = espi_gp_space_new(&t->space, t->settings, kernel, data, t->likelihood->noisy, t->spread, run, err);
@@ -119,7 +127,9 @@ static esp_status learn(training *t, const esp_kernel *kernel, const esp_dataset
     if (status == ESP_OK) status = take_room(t, run, err);
     espi_settings own = *t->settings; /* with nothing to learn from, the hyperparameters stay */
     if (t->constant) own.max_iterations = own.restarts = 0;
-    if (status == ESP_OK) status = espi_gp_search(&t->space, &t->problem, t->likelihood, &own, run, &t->found, err);
+    if (status == ESP_OK)
+        status = inducing ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, run, &t->found, err)
+                          : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, run, &t->found, err);
     if (status == ESP_ERR_CANCELLED && keep && t->found.there) {
         t->cancelled = true;
         status = ESP_OK;
@@ -131,6 +141,7 @@ static void end_training(training *t)
 {
     for (size_t k = 0; k < 3; k++) espi_free(t->problem.matrix[k]);
     espi_free(t->problem.vector);
+    espi_gp_sparse_free(&t->sparse);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);
@@ -170,7 +181,11 @@ static char *summary_text(const training *t)
     char line[160];
     snprintf(line, sizeof line, "trained-on\t%zu\n", t->problem.count);
     espi_text_string(&text, line);
-    add_number(&text, t->likelihood->noisy ? "log likelihood" : "log evidence", t->found.point.value + t->found.shift);
+    if (t->problem.sparse != NULL) {
+        snprintf(line, sizeof line, "inducing\t%zu\n", t->sparse.pivots);
+        espi_text_string(&text, line);
+    }
+    add_number(&text, t->likelihood->value, t->found.point.value + t->found.shift);
     if (t->found.point.jitter > 0.0) add_number(&text, "jitter", t->found.point.jitter);
     add_bounds(&text, t);
     snprintf(line, sizeof line, "runs\t%zu\niterations\t%zu\nend\t%s\n", t->found.runs, t->found.iterations,
@@ -181,15 +196,30 @@ static char *summary_text(const training *t)
     return espi_text_take(&text);
 }
 
-static esp_status fill_support(esp_model *m, const training *t, esp_error *err)
+/* All examples, or the inducing ones. */
+static esp_status take_examples(esp_model *m, training *t, esp_error *err)
 {
     const size_t n = t->problem.count;
+    if (t->problem.sparse != NULL) {
+        m->support = t->sparse.support;
+        t->sparse.support = NULL;
+        return ESP_OK;
+    }
     bool *all = espi_alloc(n, sizeof *all);
     if (all == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < n; i++) all[i] = true;
     const esp_status status = espi_copy_rows(m->kernel, t->problem.data, all, &m->support, err);
     espi_free(all);
+    return status;
+}
+
+static esp_status fill_support(esp_model *m, training *t, esp_error *err)
+{
+    espi_sparse *sparse = t->problem.sparse != NULL ? &t->sparse.bound : NULL;
+    const double *coefficient = sparse != NULL ? sparse->coefficient : t->found.point.coefficient;
+    const esp_status status = take_examples(m, t, err);
     if (status != ESP_OK) return status;
+    const size_t n = m->support->rows;
     espi_process *p = m->process = espi_alloc_zero(1, sizeof *p);
     m->coefficient = espi_alloc(n, sizeof *m->coefficient);
     m->bias = espi_alloc(1, sizeof *m->bias);
@@ -198,7 +228,12 @@ static esp_status fill_support(esp_model *m, const training *t, esp_error *err)
     p->noise = espi_gp_space_noise(&t->space);
     p->jitter = t->found.point.jitter;
     m->bias[0] = t->mean + t->scale * t->found.point.mean;
-    for (size_t i = 0; i < n; i++) m->coefficient[i] = t->scale * t->found.point.coefficient[i];
+    for (size_t i = 0; i < n; i++) m->coefficient[i] = t->scale * coefficient[i];
+    if (sparse != NULL) {
+        espi_sparse_posterior(sparse, sparse->w_mm); /* no one needs these weights any more */
+        p->reduction = sparse->w_mm;
+        sparse->w_mm = NULL;
+    }
     if (m->classes == 0) return ESP_OK;
     p->curvature = espi_alloc(n, sizeof *p->curvature);
     if (p->curvature == NULL) return espi_no_memory(err);

@@ -3,6 +3,7 @@
  *     settings, kernel, data ─ gp_space.c ─▶ what can move: hyperparameters by name, fixed, tied, with priors
  *                                  │
  *     gp_search.c: L-BFGS over their logarithms ◀─▶ gp_exact.c, gp_laplace.c: log likelihood and gradient at a point
+ *                                  │            ◀─▶ gp_inducing.c: a bound of it, and its gradient
  *                                  │
  *     gp.c: the best point as a model ─▶ gp_predict.c: variances and probabilities
  *
@@ -12,6 +13,7 @@
 #define ESPI_GP_H
 
 #include "kernel/hyper.h"
+#include "learn/gp_sparse.h"
 #include "learn/learner.h"
 #include "learn/model.h"
 
@@ -23,8 +25,9 @@ typedef struct espi_gp_problem {
     const double *target;
     size_t count;
     bool constant_mean;
-    double *matrix[3]; /* count x count numbers each: room for the likelihood; as many as it says */
-    double *vector;    /* 8 x count numbers */
+    double *matrix[3];      /* count x count numbers each: room for the likelihood; as many as it says */
+    double *vector;         /* 8 x count numbers */
+    espi_gp_sparse *sparse; /* of espi_gp_inducing: its pivots, and its room */
 } espi_gp_problem;
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
@@ -42,15 +45,16 @@ void espi_gp_point_free(espi_gp_point *point);
 
 typedef struct espi_gp_likelihood {
     const char *name;
-    bool noisy;      /* it has a noise variance */
-    size_t matrices; /* that it works with */
+    const char *value; /* what its value is called */
+    bool noisy;        /* it has a noise variance */
+    size_t matrices;   /* that it works with */
     /* Fills `point` and, unless `gradient` is NULL, adds d value / d place to gradient[place] and sets *noise_gradient.
      * ESP_ERR_RANGE, with a diagnosis, where there is no likelihood: other hyperparameters may have one. */
     esp_status (*evaluate)(const espi_gp_problem *problem, const esp_kernel *kernel, double noise, const esp_run *run,
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err);
 } espi_gp_likelihood;
 
-extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace;
+extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_inducing;
 
 /* Binds the kernel to the examples and writes both triangles of its Gram matrix. */
 esp_status espi_gp_gram(const espi_gp_problem *problem, const esp_kernel *kernel, const esp_run *run, double *gram,
@@ -117,6 +121,12 @@ typedef struct espi_gp_found {
 esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_gp_likelihood *likelihood,
                           const espi_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err);
 
+/* The same with espi_gp_inducing: pivots are drawn at the first values, and again at the best ones, from which the
+ * search goes on; what has the higher bound counts. problem->sparse is zeros at first. It is set to the pivots of the
+ * best point and, if that is wanted (`keep`) or no one cancels, solved there. `found` is as in espi_gp_search. */
+esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_settings *settings,
+                                   bool keep, const esp_run *run, espi_gp_found *found, esp_error *err);
+
 /* A line for whoever watches the run. */
 void espi_tell(const esp_run *run, const char *line);
 
@@ -132,7 +142,8 @@ esp_status espi_gp_folds(const espi_settings *settings, const esp_kernel *kernel
                          const espi_targets *targets, const uint32_t *fold, size_t folds, const esp_run *run,
                          double *scores, double *variance, esp_error *err);
 
-/* What the first prediction makes of a model: the factor of its matrix, count x count numbers. */
+/* What the first prediction makes of a model: the factor of its matrix, count x count numbers. One with inducing
+ * examples has its matrix already. */
 esp_status espi_posterior_new(const esp_model *model, const esp_run *run, struct espi_posterior **out, esp_error *err);
 void espi_posterior_free(struct espi_posterior *posterior);
 /* variance[2 i], variance[2 i + 1] of the examples of `data`. May be called by several threads. */

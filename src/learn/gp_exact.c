@@ -65,4 +65,5 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     return status;
 }
 
-const espi_gp_likelihood espi_gp_exact = {.name = "gaussian", .noisy = true, .matrices = 2, .evaluate = evaluate};
+const espi_gp_likelihood espi_gp_exact = {
+    .name = "gaussian", .value = "log likelihood", .noisy = true, .matrices = 2, .evaluate = evaluate};

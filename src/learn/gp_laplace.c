@@ -195,4 +195,5 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     return status;
 }
 
-const espi_gp_likelihood espi_gp_laplace = {.name = "bernoulli", .noisy = false, .matrices = 3, .evaluate = evaluate};
+const espi_gp_likelihood espi_gp_laplace = {
+    .name = "bernoulli", .value = "log evidence", .noisy = false, .matrices = 3, .evaluate = evaluate};

@@ -5,10 +5,12 @@
  *
  * D is the noise of a regression, or W^-1 of Laplace's approximation; then (K + D)^-1 = S B^-1 S with S = W^1/2 and
  * B = I + S K S, which W = 0 does not harm. The factor of the matrix is made by the first prediction: it would make the
- * model file as large as it is. */
+ * model file as large as it is. With inducing examples k has their kernel values only, and k^T P k is subtracted; P
+ * comes from all examples, so that the model has it. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernel/hot.h"
 #include "learn/dense.h"
 #include "learn/gp.h"
 
@@ -16,8 +18,8 @@
 
 struct espi_posterior {
     espi_bound *bound; /* of the support examples */
-    double *factor;
-    double *root; /* S; NULL for a regression */
+    double *factor;    /* NULL with inducing examples */
+    double *root;      /* S; NULL for a regression */
 };
 
 void espi_posterior_free(struct espi_posterior *p)
@@ -52,17 +54,20 @@ esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct esp
     const double bytes = (double)n * (double)n * sizeof(double);
     char need[32], limit[32];
     *out = NULL;
-    if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
+    const bool inducing = m->process->reduction != NULL;
+    if (!inducing && run != NULL && run->memory > 0 && bytes > (double)run->memory)
         return espi_fail(err, ESP_ERR_MEMORY, "the variances of %zu support examples take %s; the limit is %s", n,
                          espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
     const bool curved = m->process->curvature != NULL;
-    p->factor = espi_alloc(n, n * sizeof *p->factor);
+    if (!inducing) p->factor = espi_alloc(n, n * sizeof *p->factor);
     if (curved) p->root = espi_alloc(n, sizeof *p->root);
-    esp_status status = p->factor == NULL || (curved && p->root == NULL) ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK) status = espi_gp_gram(&problem, m->kernel, run, p->factor, &p->bound, err);
-    if (status == ESP_OK) status = factor(p, m, err);
+    const bool lacks = (!inducing && p->factor == NULL) || (curved && p->root == NULL);
+    esp_status status = lacks      ? espi_no_memory(err)
+                        : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
+                                   : espi_gp_gram(&problem, m->kernel, run, p->factor, &p->bound, err);
+    if (status == ESP_OK && !inducing) status = factor(p, m, err);
     if (status == ESP_OK) *out = p;
     else espi_posterior_free(p);
     return status;
@@ -74,8 +79,21 @@ enum { BLOCK = 16 }; /* rows that share a pass over the factor */
 
 typedef struct worker {
     espi_workspace *workspace;
-    double *row; /* BLOCK of them */
+    double *row; /* BLOCK of them, twice: as they are, and turned */
 } worker;
+
+/* k'P k of BLOCK rows; `turned` has number j of all rows side by side, so that each is summed in the same order. */
+HOT static void reduce(const double *restrict p, size_t n, const double *restrict turned, double *restrict length)
+{
+    for (size_t b = 0; b < BLOCK; b++) length[b] = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double *own = turned + i * BLOCK;
+        double sum[BLOCK] = {0.0};
+        for (size_t j = 0; j < i; j++)
+            for (size_t b = 0; b < BLOCK; b++) sum[b] += p[i * n + j] * turned[j * BLOCK + b];
+        for (size_t b = 0; b < BLOCK; b++) length[b] += own[b] * (2.0 * sum[b] + p[i * n + i] * own[b]);
+    }
+}
 
 typedef struct job {
     const esp_model *model;
@@ -95,7 +113,7 @@ static esp_status ask_block(void *context, size_t item, int number, esp_error *e
     double length[BLOCK];
     esp_status status = ESP_OK;
     if (w->row == NULL) {
-        w->row = espi_alloc(BLOCK, n * sizeof *w->row);
+        w->row = espi_alloc_zero(2 * BLOCK, n * sizeof *w->row);
         status = w->row == NULL ? espi_no_memory(err)
                                 : espi_workspace_new(j->bound, number == 0 ? j->run : NULL, &w->workspace, err);
     }
@@ -105,14 +123,18 @@ static esp_status ask_block(void *context, size_t item, int number, esp_error *e
         for (size_t k = 0; p->root != NULL && k < n; k++) row[k] *= p->root[k];
     }
     if (status != ESP_OK) return status;
-    espi_dense_lengths(p->factor, n, w->row, count, length);
     const espi_process *process = j->model->process;
+    double *turned = w->row + BLOCK * n;
+    for (size_t i = 0; process->reduction != NULL && i < count; i++)
+        for (size_t k = 0; k < n; k++) turned[k * BLOCK + i] = w->row[i * n + k];
+    if (process->reduction != NULL) reduce(process->reduction, n, turned, length);
+    else espi_dense_lengths(p->factor, n, w->row, count, length);
     const double square = process->scale * process->scale;
     for (size_t i = 0; i < count; i++) {
         double *v = j->variance + 2 * (first + i);
         v[0] = fmax(v[0] - length[i], 0.0) * square;
         v[1] = v[0] + process->noise * square;
-        if (!isfinite(v[1]))
+        if (!isfinite(v[1]) || !isfinite(length[i]))
             return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
                              first + i + 1);
     }

@@ -121,8 +121,8 @@ static void tell_iteration(const search *s)
     espi_text text = {0};
     char part[160];
     if (s->run == NULL || s->run->tell == NULL) return;
-    snprintf(part, sizeof part, "run %zu, iteration %zu: log likelihood %.6f, gradient %.3g", s->number, s->iterations,
-             s->point.value + s->found->shift, norm_of(s));
+    snprintf(part, sizeof part, "run %zu, iteration %zu: %s %.6f, gradient %.3g", s->number, s->iterations,
+             s->likelihood->value, s->point.value + s->found->shift, norm_of(s));
     espi_text_string(&text, part);
     for (size_t v = 0; v < space->variables; v++) {
         espi_text_string(&text, v == 0 ? "; " : ", ");

@@ -32,15 +32,20 @@ static const double first_jitter = 1e-10, last_jitter = 2e-4; /* of the mean of 
 
 /* ----------------------------------------------------------------- memory */
 
-esp_status espi_sparse_new(size_t pivots, size_t examples, const esp_run *run, espi_sparse *s, esp_error *err)
+esp_status espi_sparse_room(size_t pivots, size_t examples, const esp_run *run, esp_error *err)
 {
     const double m = (double)pivots, n = (double)examples, bytes = (2.0 * n * m + 5.0 * m * m) * sizeof(double);
     char need[32], limit[32];
+    if (run == NULL || run->memory == 0 || bytes <= (double)run->memory) return ESP_OK;
+    return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu pivots for %zu examples takes %s; the limit is %s",
+                     pivots, examples, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+}
+
+esp_status espi_sparse_new(size_t pivots, size_t examples, const esp_run *run, espi_sparse *s, esp_error *err)
+{
     *s = (espi_sparse){.pivots = pivots, .examples = examples};
-    if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
-        return espi_fail(err, ESP_ERR_MEMORY,
-                         "a Gaussian process of %zu pivots for %zu examples takes %s; the limit is %s", pivots,
-                         examples, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+    const esp_status status = espi_sparse_room(pivots, examples, run, err);
+    if (status != ESP_OK) return status;
     double **const square[] = {&s->k_mm, &s->w_mm, &s->outer, &s->inner, &s->share};
     double **const wide[] = {&s->k_mn, &s->w_mn};
     bool ok = true;
@@ -324,25 +329,42 @@ static esp_status copy_support(espi_gp_sparse *s, const esp_kernel *kernel, esp_
     return status;
 }
 
+/* Makes the rest of what has pivots and puts it in the place of `sparse`. */
+static esp_status replace(espi_gp_sparse *sparse, espi_gp_sparse *s, const esp_kernel *kernel, const esp_run *run,
+                          esp_error *err)
+{
+    const size_t n = s->data->rows;
+    esp_status status = copy_support(s, kernel, err);
+    const bool fits = sparse->bound.k_mm != NULL && sparse->bound.examples == n && sparse->pivots == s->pivots;
+    if (status == ESP_OK && !fits) status = espi_sparse_new(s->pivots, n, run, &s->bound, err);
+    if (status != ESP_OK) {
+        espi_gp_sparse_free(s);
+        return status;
+    }
+    if (fits) {
+        s->bound = sparse->bound;
+        sparse->bound = (espi_sparse){0};
+    }
+    free_choice(sparse);
+    *sparse = *s;
+    return ESP_OK;
+}
+
 esp_status espi_gp_sparse_choose(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
                                  size_t inducing, uint64_t seed, const esp_run *run, esp_error *err)
 {
     espi_gp_sparse s = {.data = data};
-    esp_status status = draw(&s, kernel, inducing, seed, run, err);
-    if (status == ESP_OK) status = copy_support(&s, kernel, err);
-    const bool fits = sparse->bound.k_mm != NULL && sparse->bound.examples == data->rows && sparse->pivots == s.pivots;
-    if (status == ESP_OK && !fits) status = espi_sparse_new(s.pivots, data->rows, run, &s.bound, err);
-    if (status != ESP_OK) {
-        espi_gp_sparse_free(&s);
-        return status;
-    }
-    if (fits) {
-        s.bound = sparse->bound;
-        sparse->bound = (espi_sparse){0};
-    }
-    free_choice(sparse);
-    *sparse = s;
-    return ESP_OK;
+    const esp_status status = draw(&s, kernel, inducing, seed, run, err);
+    return status == ESP_OK ? replace(sparse, &s, kernel, run, err) : status;
+}
+
+esp_status espi_gp_sparse_take(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
+                               const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err)
+{
+    espi_gp_sparse s = {.data = data, .pivots = pivots, .pivot = espi_alloc(pivots, sizeof *pivot)};
+    if (s.pivot == NULL) return espi_no_memory(err);
+    memcpy(s.pivot, pivot, pivots * sizeof *pivot);
+    return replace(sparse, &s, kernel, run, err);
 }
 
 static void place(void *context, const double *rows, size_t width, size_t first, size_t last)

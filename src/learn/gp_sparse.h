@@ -39,8 +39,10 @@ typedef struct espi_sparse {
     double *alpha; /* n: (Q + s2 I)^-1 y */
 } espi_sparse;
 
-/* Takes all memory, both M and n being at least 1: 2 n M + 5 M^2 numbers, of which run->memory must have room, else
- * ESP_ERR_MEMORY with a sentence. After a failure there is nothing to free. */
+/* Whether run->memory has room for the numbers below; else ESP_ERR_MEMORY with a sentence. */
+esp_status espi_sparse_room(size_t pivots, size_t examples, const esp_run *run, esp_error *err);
+/* Takes all memory, both M and n being at least 1: 2 n M + 5 M^2 numbers, of which run->memory must have room. After a
+ * failure there is nothing to free. */
 esp_status espi_sparse_new(size_t pivots, size_t examples, const esp_run *run, espi_sparse *out, esp_error *err);
 void espi_sparse_free(espi_sparse *sparse);
 
@@ -72,6 +74,9 @@ typedef struct espi_gp_sparse {
  * as espi_sparse_new. On failure it is as it was. */
 esp_status espi_gp_sparse_choose(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
                                  size_t inducing, uint64_t seed, const esp_run *run, esp_error *err);
+/* The same with these pivots, increasing rows of the data, which are copied. */
+esp_status espi_gp_sparse_take(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
+                               const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err);
 void espi_gp_sparse_free(espi_gp_sparse *sparse);
 
 /* Solves at the kernel's present values: sparse->bound has what is found. Unless `gradient` is NULL, adds dF / d place

@@ -31,7 +31,9 @@ static void free_history(espi_history *h)
 
 static void free_process(espi_process *p)
 {
-    if (p != NULL) espi_free(p->curvature);
+    if (p == NULL) return;
+    espi_free(p->curvature);
+    espi_free(p->reduction);
     espi_free(p);
 }
 

@@ -27,6 +27,8 @@ typedef struct espi_process { /* of a Gaussian process: what its variances need 
     double noise;      /* variance of the noise of standardised targets; 0 for classes */
     double jitter;     /* added to the diagonal besides it */
     double *curvature; /* per support example: W of Laplace's approximation; NULL for a regression */
+    double *reduction; /* with inducing examples, which alone are support examples: the symmetric matrix P of the variance
+                          K(x, x) - k'P k; NULL: all examples are */
 } espi_process;
 
 struct esp_model {

@@ -107,6 +107,21 @@ static esp_status check_variants(const esp_model *m, esp_error *err)
     return status;
 }
 
+/* The matrix of inducing examples. */
+static esp_status check_reduction(const esp_model *m, esp_error *err)
+{
+    const size_t n = m->support->rows;
+    const double *p = m->process->reduction;
+    if (p == NULL) return ESP_OK;
+    if (m->classes > 0) return WRONG("only numbers are learned with inducing examples");
+    if (n == 0 || !(m->process->noise > 0.0)) return WRONG("there are no inducing examples or there is no noise");
+    if (!espi_all_finite(p, n * n)) return WRONG("a number of the variances is not finite");
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (p[i * n + j] != p[j * n + i]) return WRONG("the matrix of the variances is not symmetric");
+    return ESP_OK;
+}
+
 static esp_status check_process(const esp_model *m, esp_error *err)
 {
     const espi_process *p = m->process;
@@ -120,7 +135,7 @@ static esp_status check_process(const esp_model *m, esp_error *err)
     if ((p->curvature != NULL) != (m->classes > 0)) return WRONG("only classes have curvatures");
     for (size_t i = 0; p->curvature != NULL && i < m->support->rows; i++)
         if (!(p->curvature[i] >= 0.0) || !isfinite(p->curvature[i])) return WRONG("a curvature is negative or not finite");
-    return ESP_OK;
+    return check_reduction(m, err);
 }
 
 /* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32

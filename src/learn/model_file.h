@@ -20,7 +20,12 @@ enum {
     ESPI_MODEL_ALIGN = 64 /* of sections */
 };
 
-enum { ESPI_MODEL_ONE_VS_ONE = 1, ESPI_MODEL_PLATT = 2, ESPI_MODEL_VOTE = 4 }; /* flags of the section "shape" */
+enum { /* flags of the section "shape" */
+    ESPI_MODEL_ONE_VS_ONE = 1,
+    ESPI_MODEL_PLATT = 2,
+    ESPI_MODEL_VOTE = 4,
+    ESPI_MODEL_INDUCING = 8
+};
 enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 };     /* flags of a column of vectors */
 
 /* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:

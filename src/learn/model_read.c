@@ -232,7 +232,8 @@ static esp_status read_shape(espi_model_file *f, esp_model *m, uint64_t *columns
     *flags = espi_u64_at(s.at + 24);
     if (rows > f->size || outputs == 0 || outputs > f->size || rows > f->size / outputs || *columns > f->sections)
         return espi_section_wrong(f, s, "a number is too large");
-    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version == 2 ? ESPI_MODEL_VOTE : 0);
+    const uint64_t known = ESPI_MODEL_ONE_VS_ONE | ESPI_MODEL_PLATT | (f->version == 2 ? ESPI_MODEL_VOTE : 0) |
+                           (f->version == 4 ? ESPI_MODEL_INDUCING : 0);
     if ((*flags & ~known) != 0) return espi_section_wrong(f, s, "its flags are unknown");
     m->support->rows = (size_t)rows;
     m->outputs = (size_t)outputs;
@@ -268,8 +269,15 @@ static esp_status read_history(espi_model_file *f, esp_model *m)
     return status;
 }
 
+static esp_status read_reduction(espi_model_file *f, esp_model *m)
+{
+    const uint64_t n = m->support->rows;
+    if (n > 0 && n > f->size / n) return espi_model_wrong(f, "section 'reduce': it cannot have room for its numbers");
+    return espi_section_doubles(f, "reduce", n * n, &m->process->reduction);
+}
+
 /* Of a Gaussian process: what version 4 has more than version 1. */
-static esp_status read_process(espi_model_file *f, esp_model *m)
+static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
 {
     espi_process *p = m->process = espi_alloc_zero(1, sizeof *p);
     double *number = NULL;
@@ -281,7 +289,8 @@ static esp_status read_process(espi_model_file *f, esp_model *m)
     if (status != ESP_OK) return status;
     if (m->classes > 0) return espi_section_doubles(f, "curve", m->support->rows, &p->curvature);
     status = espi_section_take(f, "curve", &s);
-    return status != ESP_OK || s.size == 0 ? status : espi_section_wrong(f, s, "it is not empty");
+    if (status == ESP_OK && s.size > 0) return espi_section_wrong(f, s, "it is not empty");
+    return status == ESP_OK && inducing ? read_reduction(f, m) : status;
 }
 
 static esp_status read_platt(espi_model_file *f, esp_model *m, bool there)
@@ -310,7 +319,7 @@ static esp_status read_model(espi_model_file *f, esp_model *m)
     if (status == ESP_OK) status = read_platt(f, m, (flags & ESPI_MODEL_PLATT) != 0);
     if (status == ESP_OK && f->version == 2) status = read_history(f, m);
     if (status == ESP_OK && f->version == 3) status = espi_selections_read(f, m);
-    if (status == ESP_OK && f->version == 4) status = read_process(f, m);
+    if (status == ESP_OK && f->version == 4) status = read_process(f, m, (flags & ESPI_MODEL_INDUCING) != 0);
     for (uint64_t i = 0; status == ESP_OK && i < columns; i++) status = read_column(f, m->support);
     if (status == ESP_OK && (f->next != f->sections || f->end != f->size))
         status = espi_model_wrong(f, "it holds too much");

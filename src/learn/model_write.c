@@ -215,6 +215,7 @@ static void put_process(sink *s, const esp_model *m)
     const espi_process *p = m->process;
     double_section(s, "process", (const double[]){p->scale, p->noise, p->jitter}, 3);
     double_section(s, "curve", p->curvature, p->curvature != NULL ? m->support->rows : 0);
+    if (p->reduction != NULL) double_section(s, "reduce", p->reduction, m->support->rows * m->support->rows);
 }
 
 static void put_patterns(sink *s, const espi_patterns *set)
@@ -269,7 +270,8 @@ static void put_sections(sink *s, const esp_model *m)
     put_u64(s, m->support->columns);
     put_u64(s, m->outputs);
     put_u64(s, (m->one_vs_one ? ESPI_MODEL_ONE_VS_ONE : 0u) | (m->platt != NULL ? ESPI_MODEL_PLATT : 0u) |
-                   (m->vote ? ESPI_MODEL_VOTE : 0u));
+                   (m->vote ? ESPI_MODEL_VOTE : 0u) |
+                   (m->process != NULL && m->process->reduction != NULL ? ESPI_MODEL_INDUCING : 0u));
     end(s);
     class_section(s, m);
     double_section(s, "bias", m->bias, m->outputs);

@@ -100,6 +100,9 @@ static const setting gp_settings[] = {
     {.info = {"standardise", "targets to mean 0 and variance 1, to mean 0 only, or left alone", "unit",
               "unit, mean or none"},
      .kind = CHOICE, FIELD(standardise), .choices = standards},
+    {.info = {"inducing", "so many examples stand for all, and alone support the model; 0: all examples", "0",
+              "a whole number >= 0"},
+     .kind = COUNT, FIELD(inducing), .low = 0.0, .high = 1e9},
     {.info = {"restarts", "also start from so many random hyperparameters", "0", "a whole number >= 0"},
      .kind = COUNT, FIELD(restarts), .low = 0.0, .high = 1e6},
     {.info = {"fix", "hyperparameters that stay as given", "", "names or patterns such as 'noise,lambda.*'"},
@@ -300,6 +303,10 @@ esp_status espi_settings_check(const espi_settings *settings, esp_error *err)
         return espi_fail(err, ESP_ERR_PARAM, "probability needs multiclass ovr");
     if (settings->likelihood == ESPI_BERNOULLI && settings->constant_mean)
         return espi_fail(err, ESP_ERR_PARAM, "mean constant is for numbers; likelihood bernoulli needs mean zero");
+    if (settings->likelihood == ESPI_BERNOULLI && settings->inducing > 0)
+        return espi_fail(err, ESP_ERR_PARAM, "inducing is for numbers; likelihood bernoulli learns from all examples");
+    if (settings->learner == ESPI_GP && settings->inducing > 0 && settings->noise == 0.0)
+        return espi_fail(err, ESP_ERR_PARAM, "noise is 0; inducing needs noise above 0");
     if (settings->average && settings->vote)
         return espi_fail(err, ESP_ERR_PARAM, "average and vote exclude each other: they are two ways to predict");
     return ESP_OK;
