@@ -237,14 +237,17 @@ static void tell_process(const cli_settings *s, const char *lines)
 
 static void tell_learned(const cli_settings *s, const esp_model *model, const char *lines, const char *path)
 {
-    char examples[64], value[64];
-    const bool numbers = find_value(lines, "log likelihood", value)[0] != '\0';
-    if (!numbers) find_value(lines, "log evidence", value);
+    static const char *const keys[] = {"log likelihood", "log likelihood bound", "log evidence"};
+    char examples[64], inducing[64], value[64], few[96] = "";
+    size_t key = 0;
+    while (find_value(lines, keys[key], value)[0] == '\0' && key < 2) key++;
     find_value(lines, "trained-on", examples);
+    if (find_value(lines, "inducing", inducing)[0] != '\0')
+        snprintf(few, sizeof few, ", for which %s stand", inducing);
     cli_detail(s, "learned kernel %s", esp_model_kernel(model));
-    cli_note(s, "gp: %s example%s%s; log %s %.6g; written to %s", examples, strcmp(examples, "1") == 0 ? "" : "s",
-             esp_model_classes(model) > 0 ? " of 2 classes" : "", numbers ? "likelihood" : "evidence",
-             strtod(value, NULL), strcmp(path, "-") == 0 ? "standard output" : path);
+    cli_note(s, "gp: %s example%s%s%s; %s %.6g; written to %s", examples, strcmp(examples, "1") == 0 ? "" : "s",
+             esp_model_classes(model) > 0 ? " of 2 classes" : "", few, keys[key], strtod(value, NULL),
+             strcmp(path, "-") == 0 ? "standard output" : path);
     tell_process(s, lines);
     tell_end(s, lines);
 }

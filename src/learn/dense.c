@@ -16,6 +16,9 @@ void dtrsv_(const char *uplo, const char *trans, const char *diag, const int *n,
             double *x, const int *incx);
 void dtrsm_(const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,
             const double *alpha, const double *a, const int *lda, double *b, const int *ldb);
+void dgemm_(const char *turn_a, const char *turn_b, const int *m, const int *n, const int *k, const double *alpha,
+            const double *a, const int *lda, const double *b, const int *ldb, const double *beta, double *c,
+            const int *ldc);
 void dsymv_(const char *uplo, const int *n, const double *alpha, const double *a, const int *lda, const double *x,
             const int *incx, const double *beta, double *y, const int *incy);
 
@@ -76,6 +79,26 @@ void espi_dense_times(const double *a, size_t n, const double *x, double *y)
     const int size = (int)n;
     pthread_mutex_lock(&lock);
     if (n > 0) dsymv_("U", &size, &unit, a, &size, x, &one, &zero, y, &one);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Column by column, C^T = B^T A^T. */
+void espi_dense_product(bool turn_a, bool turn_b, int rows, int columns, int inner, double scale, const double *a,
+                        int a_stride, const double *b, int b_stride, double keep, double *c, int c_stride)
+{
+    if (rows == 0 || columns == 0) return;
+    pthread_mutex_lock(&lock);
+    dgemm_(turn_b ? "T" : "N", turn_a ? "T" : "N", &columns, &rows, &inner, &scale, b, &b_stride, a, &a_stride, &keep, c,
+           &c_stride);
+    pthread_mutex_unlock(&lock);
+}
+
+void espi_dense_triangle(bool left, bool upper, bool turn, int rows, int columns, const double *t, int t_stride, double *x,
+                         int x_stride)
+{
+    if (rows == 0 || columns == 0) return;
+    pthread_mutex_lock(&lock);
+    dtrsm_(left ? "R" : "L", upper ? "L" : "U", turn ? "T" : "N", "N", &columns, &rows, &unit, t, &t_stride, x, &x_stride);
     pthread_mutex_unlock(&lock);
 }
 

@@ -23,6 +23,14 @@ void espi_dense_half_solve_all(const double *l, size_t n, double *x, size_t coun
 /* y = A x, from the lower triangle of A. */
 void espi_dense_times(const double *a, size_t n, const double *x, double *y);
 
+/* C = scale A B + keep C, A (or A^T, if `turn_a`) being rows x inner, B (or B^T) inner x columns; strides are the lengths of
+ * the rows in memory. */
+void espi_dense_product(bool turn_a, bool turn_b, int rows, int columns, int inner, double scale, const double *a,
+                        int a_stride, const double *b, int b_stride, double keep, double *c, int c_stride);
+/* X = T^-1 X (left), or X T^-1; T is the lower or the upper triangle, `turn`: T^T is meant. X is rows x columns. */
+void espi_dense_triangle(bool left, bool upper, bool turn, int rows, int columns, const double *t, int t_stride, double *x,
+                         int x_stride);
+
 /* |L^-1 x|^2 for `count` vectors of n numbers, which are changed. Without LAPACK: any number of threads may work at
  * once, and a result does not depend on what else is computed. */
 void espi_dense_lengths(const double *l, size_t n, double *x, size_t count, double *length);

@@ -22,7 +22,6 @@
 #include "learn/dense.h"
 #include "learn/learner.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +81,7 @@ static esp_status halve_columns(void *context, size_t item, int worker, esp_erro
     espi_sparse *s = context;
     size_t first;
     const int width = (int)columns_of(s, item, &first), m = (int)s->pivots;
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, m, width, 1.0, s->k_mm, m,
+    espi_dense_triangle(true, false, false, m, width, s->k_mm, m,
                 s->k_mn + first, (int)s->examples);
     return ESP_OK;
 }
@@ -93,7 +92,7 @@ static esp_status multiply_rows(void *context, size_t item, int worker, esp_erro
     espi_sparse *s = context;
     const size_t m = s->pivots, first = item * ROWS, last = m - first < ROWS ? m : first + ROWS;
     const int n = (int)s->examples;
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)(last - first), (int)last, n, 1.0,
+    espi_dense_product(false, true, (int)(last - first), (int)last, n, 1.0,
                 s->k_mn + first * s->examples, n, s->k_mn, n, 0.0, s->outer + first * m, (int)m);
     return ESP_OK;
 }
@@ -108,7 +107,7 @@ static esp_status weigh_columns(void *context, size_t item, int worker, esp_erro
     for (size_t i = 0; i < s->pivots; i++)
         for (size_t j = first; j < first + (size_t)width; j++)
             s->w_mn[i * s->examples + j] = s->coefficient[i] * s->alpha[j];
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0,
+    espi_dense_product(false, false, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0,
                 s->w_mn + first, n);
     return ESP_OK;
 }
@@ -138,14 +137,14 @@ static void mirror(double *a, size_t m)
 /* x = L^-1 x or L^-T x, x of m x columns. */
 static void solve_left(const double *l, size_t m, bool transposed, double *x, size_t columns)
 {
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, transposed ? CblasTrans : CblasNoTrans, CblasNonUnit, (int)m,
-                (int)columns, 1.0, l, (int)m, x, (int)columns);
+    espi_dense_triangle(true, false, transposed, (int)m,
+                (int)columns, l, (int)m, x, (int)columns);
 }
 
 /* x = x L^-1, all of them m x m. */
 static void solve_right(const double *l, size_t m, double *x)
 {
-    cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, (int)m, (int)m, 1.0, l, (int)m, x,
+    espi_dense_triangle(false, false, false, (int)m, (int)m, l, (int)m, x,
                 (int)m);
 }
 
@@ -195,10 +194,10 @@ static esp_status factor_inner(espi_sparse *s, esp_error *err)
 static void reduce(const espi_sparse *s, double *y, double *b)
 {
     const int m = (int)s->pivots, n = (int)s->examples;
-    cblas_dgemv(CblasRowMajor, CblasNoTrans, m, n, 1.0, s->k_mn, n, y, 1, 0.0, b, 1);
+    espi_dense_product(false, false, m, 1, n, 1.0, s->k_mn, n, y, 1, 0.0, b, 1);
     solve_left(s->inner, s->pivots, false, b, 1);
     solve_left(s->inner, s->pivots, true, b, 1);
-    cblas_dgemv(CblasRowMajor, CblasTrans, m, n, -1.0, s->k_mn, n, b, 1, 1.0, y, 1);
+    espi_dense_product(true, false, n, 1, m, -1.0, s->k_mn, n, b, 1, 1.0, y, 1);
 }
 
 /* The mean is 1'(Q + s2 I)^-1 y over 1'(Q + s2 I)^-1 1; the rest of y gives alpha and c. */
@@ -256,7 +255,7 @@ esp_status espi_sparse_weights(espi_sparse *s, const esp_run *run, esp_error *er
     s->w_diagonal = -0.5 / s->noise;
     for (size_t i = 0; i < m * m; i++) s->inner[i] = s->share[i] / s->noise;
     solve_left(s->k_mm, m, true, s->inner, m);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)m, (int)m, 1.0, s->inner, (int)m, s->outer,
+    espi_dense_product(false, false, (int)m, (int)m, (int)m, 1.0, s->inner, (int)m, s->outer,
                 (int)m, 0.0, s->w_mm, (int)m);
     solve_right(s->k_mm, m, s->w_mm);
     for (size_t i = 0; i < m; i++)

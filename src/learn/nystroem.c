@@ -1,10 +1,10 @@
 /* See nystroem.h. */
+#include "learn/dense.h"
 #include "learn/nystroem.h"
 #include "base/alloc.h"
 #include "base/status.h"
 #include "learn/validate.h"
 
-#include <cblas.h>
 #include <string.h>
 
 void espi_nystroem_free(espi_nystroem *n)
@@ -43,9 +43,9 @@ esp_status espi_nystroem_project(const espi_nystroem *nystroem, espi_fit *fit, e
     }
     if (m > 0) {
         for (size_t q = 0; q < m * m; q++) upper[q] = p->factor[q / m * n + p->example[q % m]];
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)m, (int)outputs, (int)n, 1.0, p->factor, (int)n,
+        espi_dense_product(false, false, (int)m, (int)outputs, (int)n, 1.0, p->factor, (int)n,
                     fit->coefficient, (int)outputs, 0.0, w, (int)outputs);
-        cblas_dtrsm(CblasRowMajor, CblasLeft, CblasUpper, CblasNoTrans, CblasNonUnit, (int)m, (int)outputs, 1.0, upper,
+        espi_dense_triangle(true, true, false, (int)m, (int)outputs, upper,
                     (int)m, w, (int)outputs);
     }
     memset(fit->coefficient, 0, n * outputs * sizeof *fit->coefficient);

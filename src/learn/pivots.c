@@ -9,13 +9,13 @@
  * in the block have lowered its d, and is accepted with just this probability: the pivots have the same distribution.
  * Meanwhile F is known at the proposals only; the rows of the block follow when it is complete, by products of
  * matrices. */
+#include "learn/dense.h"
 #include "learn/pivots.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
 
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -144,7 +144,7 @@ static void start_block(drawing *d, double whole)
     }
     memset(d->inner, 0, BLOCK * BLOCK * sizeof *d->inner);
     if (p->count > 0)
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, BLOCK, BLOCK, (int)p->count, 1.0, d->old, (int)d->most,
+        espi_dense_product(false, true, BLOCK, BLOCK, (int)p->count, 1.0, d->old, (int)d->most,
                     d->old, (int)d->most, 0.0, d->inner, BLOCK);
     d->accepted = 0;
 }
@@ -183,9 +183,9 @@ static esp_status finish_columns(void *context, size_t item, int worker, esp_err
     const int width = (int)(last - first), stride = (int)n, rows = (int)d->accepted;
     double *row = p->factor + p->count * n + first;
     if (p->count > 0)
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows, width, (int)p->count, -1.0, d->before, BLOCK,
+        espi_dense_product(true, false, rows, width, (int)p->count, -1.0, d->before, BLOCK,
                     p->factor + first, stride, 1.0, row, stride);
-    cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, rows, width, 1.0, d->lower, BLOCK,
+    espi_dense_triangle(true, false, false, rows, width, d->lower, BLOCK,
                 row, stride);
     for (size_t i = first; i < last; i++) {
         double gone = 0.0;

@@ -1,10 +1,10 @@
+#include "learn/dense.h"
 #include "learn/rows.h"
 
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
 
-#include <cblas.h>
 #include <string.h>
 
 enum { SUBSET_SLOTS = 8, FEATURE_BLOCK = 64 }; /* rows that a thread takes at a time */
@@ -108,7 +108,7 @@ static void multiply(const espi_rows *r, size_t first, size_t last, size_t width
     const int stride = (int)r->count;
     if (r->features == 0) memset(rows, 0, (last - first) * width * sizeof *rows);
     else
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)(last - first), (int)width, (int)r->features, 1.0,
+        espi_dense_product(true, false, (int)(last - first), (int)width, (int)r->features, 1.0,
                     r->feature + first, stride, r->feature, stride, 0.0, rows, (int)width);
 }
 
