@@ -67,16 +67,6 @@ static int mine(mine_job *job)
     return CLI_OK;
 }
 
-/* Patterns stand as in data files; only line ends are changed, so that a line stays a line. */
-static void write_pattern(FILE *file, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (*text == '\n') fputs("\\n", file);
-        else if (*text == '\r') fputs("\\r", file);
-        else putc(*text, file);
-    }
-}
-
 static int write_patterns(const mine_job *job)
 {
     const char *path = job->settings->output != NULL ? job->settings->output : "-";
@@ -87,7 +77,7 @@ static int write_patterns(const mine_job *job)
         size_t y;
         const size_t x = esp_patterns_examples(job->patterns, i, &y);
         fprintf(output.file, "%.17g\t%zu\t%zu\t", esp_patterns_value(job->patterns, i), x, y);
-        write_pattern(output.file, esp_patterns_text(job->patterns, i));
+        cli_pattern(output.file, esp_patterns_text(job->patterns, i));
         putc('\n', output.file);
     }
     return cli_output_close(&output, CLI_OK);

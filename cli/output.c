@@ -87,3 +87,12 @@ void cli_field(FILE *file, const char *text)
         else putc(*text, file);
     }
 }
+
+void cli_pattern(FILE *file, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '\n') fputs("\\n", file);
+        else if (*text == '\r') fputs("\\r", file);
+        else putc(*text, file);
+    }
+}
