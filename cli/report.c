@@ -1,0 +1,96 @@
+/* espalier report: a page to look at, about a model and what it says about data. */
+#include "cli.h"
+
+#include <string.h>
+
+typedef struct report_settings {
+    cli_settings common;
+    const char *output, *title;
+    uint64_t examples, top;
+} report_settings;
+
+/* clang-format off */
+static const cli_option options[] = {
+    {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(report_settings, output),
+     .argument = "FILE", .help = "where to write the page; - is standard output"},
+    {.name = "title", .kind = CLI_TEXT, .offset = offsetof(report_settings, title), .argument = "TEXT",
+     .help = "the heading of the page (default: the name of the model's file)"},
+    {.name = "examples", .kind = CLI_NUMBER, .offset = offsetof(report_settings, examples), .argument = "N",
+     .least = 1, .most = 1000, .help = "examples of DATA to explain at most (default: 40)"},
+    {.name = "top", .kind = CLI_NUMBER, .offset = offsetof(report_settings, top), .argument = "N",
+     .least = 1, .most = 1000, .help = "features to show for and against each class (default: 12)"},
+    {.name = NULL}};
+/* clang-format on */
+
+typedef struct report_job {
+    const report_settings *settings;
+    esp_model *model;
+    esp_dataset *data; /* NULL: the model alone */
+} report_job;
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (strcmp(path, "-") == 0) return "standard input";
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int check_settings(const report_settings *s)
+{
+    if (s->output == NULL) return cli_usage("-o FILE is missing: it says where to write the page");
+    if (s->common.operands > 1 && strcmp(s->common.operand[0], "-") == 0 && strcmp(s->common.operand[1], "-") == 0)
+        return cli_usage("standard input can be read only once");
+    return cli_check_output(s->output, &s->common);
+}
+
+static int work(report_job *job)
+{
+    const report_settings *s = job->settings;
+    const bool data = s->common.operands > 1;
+    const esp_report_options given = {.title = s->title != NULL ? s->title : file_name(s->common.operand[0]),
+                                      .data_name = data ? file_name(s->common.operand[1]) : NULL,
+                                      .examples = (size_t)s->examples,
+                                      .top = (size_t)s->top};
+    esp_error error;
+    esp_status status = esp_model_read(s->common.operand[0], &job->model, &error);
+    if (status != ESP_OK) return cli_error(status, &error);
+    const int code = data ? cli_read(&s->common, s->common.operand[1], &job->data) : CLI_OK;
+    if (code != CLI_OK) return code;
+    const esp_run run = cli_run(&s->common);
+    const double began = cli_seconds();
+    status = esp_report_write(job->model, job->data, &given, s->output, &run, &error);
+    cli_run_end();
+    if (status != ESP_OK) return cli_error(status, &error);
+    cli_detail(&s->common, "report written in %.3f s", cli_seconds() - began);
+    return CLI_OK;
+}
+
+static int run_report(const cli_settings *settings)
+{
+    report_job job = {.settings = (const report_settings *)settings};
+    int code = check_settings(job.settings);
+    if (code == CLI_OK) code = work(&job);
+    esp_dataset_free(job.data);
+    esp_model_free(job.model);
+    return code;
+}
+
+const cli_command cli_report = {
+    .name = "report",
+    .usage = "-o FILE MODEL [DATA]",
+    .summary = "a page to look at: the model, its quality, what decides",
+    .text =
+        "Writes one HTML file about MODEL that needs nothing besides itself: what the model is, and the fragments, "
+        "patterns and features that decide in it, drawn.\n"
+        "With DATA, also what the model says about them: where the examples have targets how good that is, with the "
+        "confusion matrix; how the scores are spread and whether they can be trusted; examples, errors first, with "
+        "each node coloured by its share in the decision; and what the data are like, with duplicates.\n"
+        "The page holds texts of the data; hand it on as you would the data. Any browser shows and prints it.",
+    .examples = "espalier report questions.model test.jsonl -o questions.html\n"
+                "espalier report questions.model -o - > model.html",
+    .options = options,
+    .reads = true,
+    .least = 1,
+    .most = 2,
+    .settings_size = sizeof(report_settings),
+    .run = run_report};
