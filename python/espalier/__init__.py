@@ -1,0 +1,37 @@
+"""Learning from trees and sequences with structural kernels."""
+
+from ._data import Dataset, read
+from ._espalier import version as __version__
+from ._estimators import SVC, SVR, DagPerceptron
+from ._features import NystroemFeatures, Pattern, PatternFeatures, PatternMiner
+from ._folds import Folds
+from ._gp_kernel import GPKernel
+from ._kernel import GramTransformer, Kernel, kernels
+from ._load import load
+from ._model import Model
+from ._processes import GPClassifier, GPRegressor
+from ._trees import Tree, tree
+
+__all__ = [
+    "SVC",
+    "SVR",
+    "DagPerceptron",
+    "Dataset",
+    "Folds",
+    "GPClassifier",
+    "GPKernel",
+    "GPRegressor",
+    "GramTransformer",
+    "Kernel",
+    "Model",
+    "NystroemFeatures",
+    "Pattern",
+    "PatternFeatures",
+    "PatternMiner",
+    "Tree",
+    "__version__",
+    "kernels",
+    "load",
+    "read",
+    "tree",
+]

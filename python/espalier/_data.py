@@ -1,0 +1,361 @@
+"""Python objects as datasets of the library.
+
+Examples are written as JSON Lines in memory, which the library reads as it would a file (docs/formats.md), so that
+there is one reader and one set of messages. What a column holds is decided by all of its values together:
+
+* trees: bracket strings, Trees, and whatever else :func:`espalier.tree` takes;
+* sequences: strings, or lists of tokens;
+* vectors: lists of numbers, dicts of numbers by name, rows of arrays and of sparse matrices.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from . import _espalier
+from ._core import QUIET, Run, decode, encode, encode_path
+from ._trees import Tree, kind_of, to_brackets
+
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+_DEFAULT_NAMES = {"tree": "tree", "sequence": "words", "vector": "x"}
+
+
+class Dataset(Sequence[Any]):
+    """Examples as the library holds them: immutable, with named columns. :func:`espalier.read` makes one of a file.
+
+    It can stand for ``X`` everywhere and is then not converted again. ``data[i]`` is an example: the text of its
+    value, or a dict of these if there are several columns.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._count, columns, target, self._numbers, self.bad_count, bad = _espalier.dataset_info(handle)
+        self.first_bad: str | None = None if bad is None else decode(bad)
+        """Why the first of ``bad_count`` examples was left out, if ``skip_bad`` was given."""
+        self.columns: dict[str, str] = {decode(name): kind for name, kind in columns}
+        """The columns by name: ``"tree"``, ``"sequence"`` or ``"vector"``."""
+        self.target_name: str | None = None if target is None else decode(target)
+
+    @property
+    def target(self) -> np.ndarray[Any, Any] | None:
+        """The targets, as numbers if the file has numbers; None if it has none."""
+        if self.target_name is None:
+            return None
+        texts = [decode(text) for text in _espalier.dataset_targets(self._handle)]
+        if not self._numbers:
+            return np.array(texts)
+        whole = all(re.fullmatch(r"[-+]?\d{1,18}", text) for text in texts)
+        return np.array([int(text) for text in texts] if whole else [float(text) for text in texts])
+
+    def column(self, name: str) -> list[str]:
+        """The texts of a column: trees as brackets, sequences as tokens, vectors as JSON."""
+        if name not in self.columns:
+            raise ValueError(f"there is no column {name!r}; there are {', '.join(self.columns)}")
+        number = list(self.columns).index(name)
+        return [decode(_espalier.dataset_text(self._handle, number, i)) for i in range(self._count)]
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(self._count))]
+        at = int(index) + (self._count if index < 0 else 0)
+        values = {}
+        for number, (name, kind) in enumerate(self.columns.items()):
+            text = decode(_espalier.dataset_text(self._handle, number, at))
+            values[name] = json.loads(text) if kind == "vector" else text
+        return values if len(values) > 1 else next(iter(values.values()))
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Dataset cannot be pickled; a list of its examples can: list(data)")
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{name}: {kind}" for name, kind in self.columns.items())
+        return f"<Dataset of {self._count} examples; {columns}>"
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    format: str = "auto",
+    clean: bool = False,
+    skip_bad: bool = False,
+    lowercase: bool = False,
+    digits: bool = False,
+    progress: Any = None,
+) -> Dataset:
+    """Reads a data file in any format of docs/formats.md, plain or compressed.
+
+    ``target`` is the field that holds the target; ``"y"`` unless told. ``clean`` drops traces and function tags from
+    trees, ``skip_bad`` leaves out examples that cannot be read, ``lowercase`` and ``digits`` change the
+    words of sequences.
+    """
+    name = None if target is None else encode(target)
+    run = Run.of(0, 0, progress)
+    handle = _espalier.dataset_read(encode_path(path), encode(format), name, clean, skip_bad, lowercase, digits, *run)
+    return Dataset(handle)
+
+
+# ------------------------------------------------------------------- columns
+
+
+def to_dataset(
+    X: Any, targets: Sequence[str] | None = None, *, columns: Sequence[str] = (), run: Run = QUIET, name: str = "X"
+) -> Dataset:
+    """The examples ``X`` with targets, which are JSON values; ``name`` stands for ``X`` in messages.
+
+    ``columns`` are the names that the kernel has for columns: a list that has none takes the first of them.
+    """
+    if isinstance(X, Dataset) and targets is None:
+        return X
+    table = _table(X, columns, name)
+    count = len(next(iter(table.values()))) if table else 0
+    if count == 0:
+        raise ValueError(f"{name} has no examples")
+    if targets is not None and len(targets) != count:
+        raise ValueError(f"{name} has {count} examples, but there are {len(targets)} targets")
+    # A column may well be named as the target would be.
+    label = "y"
+    while label in table:
+        label += "_"
+    if targets is None and label != "y":
+        targets = ["0"] * count
+    if targets is None:
+        return _parse(_join(table), None, run, name)
+    return _parse(_join({label: list(targets), **table}), label, run, name)
+
+
+def _join(fields: Mapping[str, Sequence[str]]) -> str:
+    """Columns of JSON values as lines."""
+    if len(fields) == 1:
+        ((name, values),) = fields.items()
+        prefix = "{" + _quote(name) + ":"
+        return prefix + ("}\n" + prefix).join(values) + "}\n"
+    form = "{" + ",".join(_quote(name).replace("%", "%%") + ":%s" for name in fields) + "}\n"
+    return "".join([form % row for row in zip(*fields.values(), strict=True)])
+
+
+def _parse(text: str, target: str | None, run: Run, name: str) -> Dataset:
+    arguments = (run.threads, 0, run.progress)
+    label = None if target is None else encode(target)
+    try:
+        return Dataset(_espalier.dataset_parse(encode(text), encode(name), b"jsonl", label, *arguments))
+    except ValueError as error:
+        # Lines of the text that was made here mean nothing to whoever gave the examples.
+        place = re.match(rf"{re.escape(name)}:(\d+):\d+: ", str(error))
+        if place is None:
+            raise
+        raise ValueError(f"{name}[{int(place[1]) - 1}]: {str(error)[place.end() :]}") from None
+
+
+def _table(X: Any, wanted: Sequence[str], name: str) -> dict[str, list[str]]:
+    """The columns of X as JSON values by name."""
+    raw = None if hasattr(X, "tocsr") else _named_columns(X, name)  # some sparse matrices are dicts, too
+    named = isinstance(X, Dataset) or raw is None or not set(raw).isdisjoint(wanted)
+    if raw is not None and not named and all(map(_all_numbers, raw.values())):
+        # A table of numbers is a matrix, unless its columns are asked for by name.
+        X, raw = [dict(zip(raw, row, strict=True)) for row in zip(*raw.values(), strict=True)], None
+    if raw is None:
+        kind, values = _column(X, name)
+        if isinstance(X, (list, tuple)) and X and _is_number(X[0]):
+            raise ValueError(
+                f"{name}[0] is a number; an example is a tree, a sequence or a vector, be it of one number"
+            )
+        return {wanted[0] if wanted else _DEFAULT_NAMES[kind]: values}
+    lengths = {len(values) for values in raw.values()}
+    if len(lengths) > 1:
+        raise ValueError(f"the columns of {name} have different lengths: {', '.join(map(str, sorted(lengths)))}")
+    return {column: _column(values, f"{name}[{column!r}]")[1] for column, values in raw.items()}
+
+
+def _named_columns(X: Any, name: str) -> dict[str, list[Any]] | None:
+    """The columns of a table (pandas, polars, pyarrow, a dict of lists, a list of dicts); None if X is no table."""
+    if isinstance(X, Dataset):
+        return {
+            column: [json.loads(text) for text in X.column(column)] if kind == "vector" else X.column(column)
+            for column, kind in X.columns.items()
+        }
+    if hasattr(X, "column_names") and hasattr(X, "column"):
+        return {str(column): X.column(column).to_pylist() for column in X.column_names}
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        return {str(column): _list_of(X[column]) for column in X.columns}
+    if isinstance(X, Mapping):
+        return {str(column): _list_of(values) for column, values in X.items()}
+    if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], Mapping):
+        return None
+    if _is_vector(X[0]) or kind_of(X[0]) == "dict":
+        return None
+    return _rows_to_columns(X, name)
+
+
+def _rows_to_columns(rows: Sequence[Any], name: str) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {str(key): [] for key in rows[0]}
+    for i, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise ValueError(f"{name}[0] is a row of named columns, but {name}[{i}] is {_describe(row)}")
+        if row.keys() != columns.keys():
+            first, here = ", ".join(columns), ", ".join(map(str, row))
+            raise ValueError(f"the columns of {name}[{i}] are {here or 'none'}; those of {name}[0] are {first}")
+        for key, value in row.items():
+            columns[str(key)].append(value)
+    return columns
+
+
+def _list_of(values: Any) -> list[Any]:
+    for method in ("to_list", "tolist"):
+        if hasattr(values, method):
+            made = getattr(values, method)()
+            return made if isinstance(made, list) else [made]
+    return list(values)
+
+
+# -------------------------------------------------------------------- values
+
+
+def _column(values: Any, name: str) -> tuple[str, list[str]]:
+    """What a column holds ("tree", "sequence" or "vector") and its values as JSON."""
+    if hasattr(values, "tocsr"):
+        return "vector", _sparse_rows(values, name)
+    if hasattr(values, "__array__") and not isinstance(values, np.generic):
+        values = np.asarray(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "buifc":
+        return "vector", _dense_rows(values, name)
+    if isinstance(values, (str, bytes)) or isinstance(values, Tree) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} is {_describe(values)}; a list of examples is needed")
+    examples = values if isinstance(values, (list, tuple)) else _list_of(values)
+    if all(issubclass(kind, str) for kind in set(map(type, examples))):
+        first = next((text for text in examples if text), "")
+        return "tree" if first.startswith("(") else "sequence", list(map(_quote, examples))
+    return _mixed_column(examples, name)
+
+
+def _mixed_column(examples: Sequence[Any], name: str) -> tuple[str, list[str]]:
+    kinds = [_kind(value, name, i) for i, value in enumerate(examples)]
+    # A list of words is a tree if it stands among trees.
+    trees = "tree" in kinds or any(isinstance(x, str) and x.startswith("(") for x in examples)
+    allowed = {"tree", "text", "words"} if trees else {"vector"} if kinds[0] == "vector" else {"text", "words"}
+    for i, kind in enumerate(kinds):
+        if kind not in allowed:
+            j = next(j for j, other in enumerate(kinds) if other in allowed)
+            raise ValueError(
+                f"{name}[{j}] is {_describe(examples[j])}, but {name}[{i}] is {_describe(examples[i])}; "
+                "all examples of a column must be of one kind: trees, sequences or vectors"
+            )
+    written = []
+    for i, value in enumerate(examples):
+        try:
+            written.append(_tree(value) if trees else _vector(value) if "vector" in allowed else _sequence(value))
+        except ValueError as error:
+            raise ValueError(f"{name}[{i}]: {error}") from None
+    return "tree" if trees else "vector" if "vector" in allowed else "sequence", written
+
+
+def _kind(value: Any, name: str, at: int) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if _is_vector(value):
+        return "vector"
+    if type(value) in (list, tuple) and all(isinstance(item, str) for item in value):
+        return "words"
+    if value is None or isinstance(value, (bytes, bool, np.bool_)) or kind_of(value) is None:
+        raise ValueError(f"{name}[{at}] is {_describe(value)}; an example is a tree, a sequence or a vector")
+    return "tree"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_vector(value: Any) -> bool:
+    if type(value) in (list, tuple):
+        return bool(value) and all(map(_is_number, value))
+    if isinstance(value, Mapping):
+        return all(map(_is_number, value.values()))
+    return _is_number(value)
+
+
+def _all_numbers(values: Iterable[Any]) -> bool:
+    return all(map(_is_number, values))
+
+
+def _describe(value: Any) -> str:
+    # Never the value itself: its repr may recurse, or fill the screen.
+    if value is None:
+        return "None"
+    if isinstance(value, str):
+        return "a bracket string" if value.startswith("(") else "a string"
+    article = "an" if type(value).__name__[0] in "aeiouAEIOU" else "a"
+    return f"{article} {type(value).__name__}" + (" of numbers" if _is_vector(value) and not _is_number(value) else "")
+
+
+def _tree(value: Any) -> str:
+    return _quote(value if isinstance(value, str) else to_brackets(value))
+
+
+_TO_ESCAPE = re.compile(r"[ \t\n\r\v\f|(\\]")
+
+
+def _sequence(value: Any) -> str:
+    if isinstance(value, str):
+        return _quote(value)
+    if "" in value:
+        raise ValueError("a token is an empty string; tokens have at least one character")
+    return _quote(" ".join(_TO_ESCAPE.sub(r"\\\g<0>", token) for token in value))
+
+
+def _number(value: Any) -> str:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"a value is {_shown(number)}; the values of vectors must be finite")
+    return repr(number)
+
+
+def _shown(number: float) -> str:
+    return "NaN" if math.isnan(number) else str(float(number))
+
+
+def _vector(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{_quote(str(key))}:{_number(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return "[" + ",".join(map(_number, value)) + "]"
+    return _number(value)
+
+
+def _dense_rows(matrix: np.ndarray[Any, Any], name: str) -> list[str]:
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} is an array of {matrix.ndim} dimension(s); two are needed: examples and features")
+    if matrix.dtype.kind == "c":
+        raise ValueError(f"{name} is an array of complex numbers. Complex data not supported: real ones are needed")
+    if matrix.shape[1] == 0:
+        raise ValueError(f"{name} has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
+    wrong = np.argwhere(~np.isfinite(matrix))
+    if len(wrong):
+        i, k = wrong[0]
+        raise ValueError(f"{name}[{i}, {k}] is {_shown(matrix[i, k])}; the values of vectors must be finite")
+    return list(map(json.dumps, matrix.astype(float).tolist()))
+
+
+def _sparse_rows(matrix: Any, name: str) -> list[str]:
+    rows = matrix.tocsr()
+    rows.sum_duplicates()
+    if not np.isfinite(rows.data).all():
+        raise ValueError(f"{name} has values that are NaN or inf; the values of vectors must be finite")
+
+    def row(start: int, end: int) -> Iterator[str]:
+        for k in range(start, end):
+            yield f'"{rows.indices[k]}":{float(rows.data[k])!r}'
+
+    return ["{" + ",".join(row(a, b)) + "}" for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]

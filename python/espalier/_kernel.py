@@ -1,0 +1,239 @@
+"""Kernels for Python and scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from . import _espalier
+from ._core import Progress, Run, decode, encode
+from ._data import Dataset, to_dataset
+from ._expression import Scan, read_value, replace, scan, write_value
+from ._tags import ExampleTags
+from ._trees import Tree
+
+Array = np.ndarray[Any, Any]
+
+
+class Kernel:
+    """A kernel expression (docs/kernels.md) as a function of examples.
+
+    ``K(X)`` is the Gram matrix of a list of examples, ``K(X, Y)`` that of two lists, ``K.diag(X)`` the values of each
+    example with itself. Of two single examples the value is a number. A kernel can be given to scikit-learn wherever
+    that takes a function, such as ``sklearn.svm.SVC(kernel=K)``.
+
+    The numbers of the expression are parameters by name, for :meth:`set_params` and for grids (``"kernel__lambda"``):
+    those of kernels as they are called, weights ``weight``, exponents ``power``. What several kernels have is named
+    ``"sst.lambda"`` and ``"ptk.lambda"``, or ``"sst1.lambda"`` and ``"sst2.lambda"``; ``"lambda"`` then sets all of
+    them.
+
+    ``threads``: 0 is one per core; results never depend on it. ``memory``: bytes that a result may take, 0 for what the
+    machine has. ``progress``: a function of the stage and the fraction that is done, called now and then.
+
+    >>> from espalier import Kernel
+    >>> K = Kernel("norm(sst(lambda=0.4))")
+    >>> K(["(S (A a) (B b))", "(S (A a) (B c))"]).round(3)
+    array([[1.   , 0.606],
+           [0.606, 1.   ]])
+    >>> K.set_params(**{"lambda": 0.1}).get_params()["lambda"]
+    0.1
+    """
+
+    def __init__(self, expression: str, *, threads: int = 0, memory: int = 0, progress: Progress | None = None) -> None:
+        self.threads = threads
+        self.memory = memory
+        self.progress = progress
+        self._set(expression)
+
+    def _set(self, expression: str) -> None:
+        if not isinstance(expression, str):
+            raise ValueError(f"a kernel expression is a string, not a {type(expression).__name__}")
+        if "\0" in expression:
+            raise ValueError("the kernel expression has a NUL character")
+        self._handle = _espalier.kernel_parse(encode(expression))
+        self.expression = expression
+
+    @property
+    def text(self) -> str:
+        """The expression in full, with all parameters."""
+        return decode(_espalier.kernel_text(self._handle))
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the expression names."""
+        return self._scan().columns
+
+    def _scan(self) -> Scan:
+        return scan(self.text)
+
+    def _run(self) -> Run:
+        return Run.of(self.threads, self.memory, self.progress)
+
+    # ------------------------------------------------------------- values
+
+    def __call__(self, X: Any, Y: Any = None) -> Any:
+        if _is_example(X) and (Y is None or _is_example(Y)):
+            return float(self._gram([X], None if Y is None or Y is X else [Y])[0, 0])
+        return self._gram(X, None if Y is X else Y)
+
+    def _gram(self, X: Any, Y: Any) -> Array:
+        run = self._run()
+        rows = self.dataset(X)
+        cols = None if Y is None else self.dataset(Y, name="Y")
+        self._warn(rows)
+        gram = np.empty((len(rows), len(rows if cols is None else cols)))
+        _espalier.gram(self._handle, rows._handle, None if cols is None else cols._handle, gram, *run)
+        return gram
+
+    def diag(self, X: Any) -> Array:
+        """The value of each example with itself."""
+        run = self._run()
+        data = self.dataset(X)
+        diagonal = np.empty(len(data))
+        _espalier.diagonal(self._handle, data._handle, diagonal, *run)
+        return diagonal
+
+    def _warn(self, data: Dataset) -> None:
+        """What may be wrong though it can be computed, such as grammar rules that match nothing."""
+        text = _espalier.kernel_warning(self._handle, data._handle)
+        if text is not None:
+            warnings.warn(decode(text).strip(), stacklevel=4)
+
+    def dataset(self, X: Any, *, name: str = "X") -> Dataset:
+        """The examples as the library holds them, to be used several times without being converted again."""
+        return to_dataset(X, columns=self.columns, run=self._run(), name=name)
+
+    # --------------------------------------------------------- parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments of the constructor and, if ``deep``, the numbers of the expression by name."""
+        params: dict[str, Any] = {
+            "expression": self.expression,
+            "threads": self.threads,
+            "memory": self.memory,
+            "progress": self.progress,
+        }
+        if deep:
+            text = self.text
+            params.update((name, read_value(text[v.start : v.end])) for name, v in scan(text).values.items())
+        return params
+
+    def set_params(self, **params: Any) -> Kernel:
+        """Changes some of them; the expression first, if it is among them."""
+        own = ("expression", "threads", "memory", "progress")
+        if "expression" in params:
+            self._set(params["expression"])
+        changes = {name: write_value(value) for name, value in params.items() if name not in own}
+        if changes:
+            self._set(replace(self.text, changes))
+        for name in own[1:]:
+            if name in params:
+                setattr(self, name, params[name])
+        return self
+
+    # The full text goes along: where it is read again, files with grammar rules need not be.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.get_params(deep=False), "text": self.text}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        expression = state.pop("expression")
+        self._set(state.pop("text"))
+        self.expression = expression
+        self.__dict__.update(state)
+
+    def __repr__(self) -> str:
+        return self.expression
+
+
+def _is_example(X: Any) -> bool:
+    """Whether it is one example and not a list of them; scikit-learn compares pairs of rows now and then."""
+    return isinstance(X, (str, Tree)) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "iuf")
+
+
+def as_kernel(kernel: str | Kernel) -> Kernel:
+    """The kernel that an estimator was given, be it by its expression."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        return Kernel(kernel)
+    raise ValueError(f"kernel is a {type(kernel).__name__}; allowed is an expression or an espalier.Kernel")
+
+
+def kernels() -> dict[str, str]:
+    """The kernels that expressions can be made of, with what they are."""
+    return {name: help for name, help, _ in _espalier.kernels()}
+
+
+class GramTransformer(ExampleTags, TransformerMixin, BaseEstimator):
+    """Examples to rows of a Gram matrix: ``fit`` keeps the examples, ``transform`` gives K(X, kept).
+
+    It stands before an estimator with ``kernel="precomputed"`` in a pipeline; cross-validation then divides the
+    examples. With ``kernel="precomputed"`` of its own, X is such a matrix already, and cross-validation divides its
+    rows and columns.
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> from espalier import GramTransformer
+    >>> model = make_pipeline(GramTransformer(kernel="norm(sst)"), SVC(kernel="precomputed"))
+    >>> trees, y = ["(S (A a))", "(S (A b))", "(S (C c))", "(S (C d))"], [0, 0, 1, 1]
+    >>> model.fit(trees, y).predict(["(S (A x))"])
+    array([0])
+    """
+
+    def __init__(self, *, kernel: str | Kernel = "norm(sst)") -> None:
+        self.kernel = kernel
+
+    def fit(self, X: Any, y: Any = None) -> GramTransformer:
+        """Keeps the examples."""
+        if self._is_pairwise():
+            self.n_fitted_ = _square(X).shape[0]
+            return self
+        self.kernel_ = as_kernel(self.kernel)
+        # Texts and not a Dataset, so that it can be pickled.
+        self.X_fit_ = list(X) if isinstance(X, Dataset) else X
+        self._fitted = self.kernel_.dataset(X)
+        self.n_fitted_ = len(self._fitted)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
+        """The Gram matrix of the examples, computed as the symmetric one it is."""
+        self.fit(X, y)
+        return self.transform(X) if self._is_pairwise() else self.kernel_._gram(self._fitted, None)
+
+    def transform(self, X: Any) -> Array:
+        """A row for each example of X, a column for each kept one."""
+        check_is_fitted(self, "n_fitted_")
+        if self._is_pairwise():
+            gram = np.asarray(X, dtype=float)
+            if gram.ndim != 2 or gram.shape[1] != self.n_fitted_:
+                raise ValueError(
+                    f"X has the shape {gram.shape}; a row has a value for each of {self.n_fitted_} examples"
+                )
+            return gram
+        if not hasattr(self, "_fitted"):
+            self._fitted = self.kernel_.dataset(self.X_fit_)
+        return self.kernel_._gram(X, self._fitted)
+
+    def _is_pairwise(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """A name for each kept example."""
+        check_is_fitted(self, "n_fitted_")
+        return np.array([f"gram{i}" for i in range(self.n_fitted_)], dtype=object)
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_fitted", None)
+        return state
+
+
+def _square(X: Any) -> Array:
+    gram = np.asarray(X, dtype=float)
+    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+        raise ValueError(f"X has the shape {gram.shape}; a precomputed matrix has as many rows as columns")
+    return gram

@@ -1,0 +1,105 @@
+"""What was learned: the model of the library, with its file format."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+import numpy as np
+
+from . import _espalier
+from ._core import QUIET, Run, decode, encode_path
+from ._data import to_dataset
+from ._expression import scan
+
+Array = np.ndarray[Any, Any]
+
+
+class Model:
+    """A model as the library holds it: immutable, usable by several threads, pickled as the bytes of its file.
+
+    Estimators keep theirs as ``model_``. ``str(model)`` tells about it, as ``espalier info`` does.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        learner, kernel, classes, summary, finished = _espalier.model_info(handle)
+        self.learner: str = decode(learner)
+        """``"svm"``, ``"svr"``, ``"perceptron"`` or ``"gp"``."""
+        self.kernel: str = decode(kernel)
+        """The kernel expression in full, with the names of its columns."""
+        self.classes: list[str] = [decode(name) for name in classes]
+        """The classes in the order of the library; none of a regression."""
+        self.finished: bool = finished
+        """False for the checkpoint of an online learner."""
+        self._summary = decode(summary)
+        self._columns = scan(self.kernel).columns
+
+    @staticmethod
+    def read(path: str | os.PathLike[str]) -> Model:
+        """Reads a model file."""
+        return Model(_espalier.model_read(encode_path(path)))
+
+    @staticmethod
+    def from_bytes(data: bytes) -> Model:
+        """Reads the bytes of a model file."""
+        return Model(_espalier.model_parse(data, b"model"))
+
+    def to_bytes(self) -> bytes:
+        """The bytes of its file."""
+        data: bytes = _espalier.model_bytes(self._handle)
+        return data
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the file, which appears complete or not at all; ``espalier predict`` reads it."""
+        _espalier.model_write(self._handle, encode_path(path))
+
+    @property
+    def summary(self) -> dict[str, str]:
+        """Facts about the model and how it was trained; the classes are in :attr:`classes`."""
+        lines = (line.partition("\t") for line in self._summary.splitlines())
+        return {key: value for key, _, value in lines if key != "class"}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of the learner as texts."""
+        known = {name for learner, _, table in _espalier.learners() if learner == self.learner for name, *_ in table}
+        # Split before names only: the labels of class-weight may have blanks.
+        start = "|".join(map(re.escape, [*known, "seed"]))
+        parts = re.split(rf" (?=(?:{start})=)", self.summary.get("settings", ""))
+        return {name: value for name, equal, value in (part.partition("=") for part in parts) if equal}
+
+    def predict(self, X: Any, what: str = "scores", run: Run = QUIET) -> Array:
+        """``"scores"`` of each example, its ``"classes"`` by number, or ``"probabilities"``, all in the order of
+        :attr:`classes`. Scores have one column for a regression or for two classes, of which the second is positive.
+        The ``"moments"`` of a Gaussian process are the score, the variance of the target and that of the latent
+        function; variances of other models are -1."""
+        data = to_dataset(X, columns=self._columns, run=run)
+        classes = len(self.classes)
+        shape = {"classes": (len(data),), "probabilities": (len(data), classes), "moments": (len(data), 3)}
+        out: Array = np.empty(
+            shape.get(what, (len(data), classes if classes > 2 else 1)), np.int64 if what == "classes" else float
+        )
+        _espalier.predict(self._handle, data._handle, what, out, *run)
+        return out
+
+    def __reduce__(self) -> Any:
+        return Model.from_bytes, (self.to_bytes(),)
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self
+
+    def __str__(self) -> str:
+        return self._summary
+
+    def __repr__(self) -> str:
+        return f"<Model: {self.learner}, {self.kernel}>"
+
+    def _repr_html_(self) -> str:
+        from ._svg import model_html
+
+        return model_html(self._summary)

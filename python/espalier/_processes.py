@@ -1,0 +1,278 @@
+"""Gaussian processes, which learn the hyperparameters of their kernel and know how sure they are (docs/gp.md).
+
+Parameters are those of the library's settings, and common to both: ``kernel``, ``threads``, ``memory`` and
+``progress`` as of all estimators; ``restarts``, further starts from values that are drawn from ``seed``; ``fix``,
+names or patterns of hyperparameters that stay as given, and ``tie``, patterns of those that share one value, each a
+string as on the command line or a list; ``group``, labels that share their values, as ``"S,SQ;NP,NN"`` or a list of
+lists; ``prior``, as ``"lambda=0.4,1"`` or a dict of medians and standard deviations of the logarithm by name;
+``max_iterations``, steps of each run; ``tolerance``, when to stop.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from . import _espalier
+from ._core import Progress, decode, encode
+from ._estimators import _Classifier, _Learner
+from ._expression import scan
+from ._kernel import Kernel
+from ._targets import encode_classes, encode_values
+
+Array = np.ndarray[Any, Any]
+Names = str | Sequence[str]
+Groups = str | Sequence[Sequence[str]]
+Priors = str | Mapping[str, tuple[float, float]]
+
+_LIKELIHOODS = ("log likelihood", "log likelihood bound", "log evidence")  # as the summary of a model calls them
+
+
+class _Process(_Learner):
+    """What both share: the settings that name hyperparameters, and what was learned."""
+
+    _learner = "gp"
+    _likelihood: str
+
+    fix: Names
+    tie: Names
+    group: Groups
+    prior: Priors
+
+    def _pairs(self, **replaced: object) -> list[tuple[bytes, bytes]]:
+        pairs = super()._pairs(
+            fix=_join_names(self.fix, "fix"),
+            tie=_join_names(self.tie, "tie"),
+            group=_join_groups(self.group),
+            prior=_join_priors(self.prior),
+            **replaced,
+        )
+        return [(b"likelihood", encode(self._likelihood)), *pairs]
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel with the values that were learned; ``str(kernel_)`` is its expression."""
+        model = self._fitted_model()
+        return Kernel(model.kernel, threads=self.threads, memory=self.memory, progress=self.progress)
+
+    @property
+    def hyperparameters_(self) -> dict[str, float]:
+        """All hyperparameters by name, in the order of the expression; ``noise`` is the last."""
+        values = {decode(name): value for name, value, _, _ in _espalier.hyperparameters(self.kernel_._handle)}
+        return values | self._noise()
+
+    def _noise(self) -> dict[str, float]:
+        lines = decode(_espalier.model_hyperparameters(self._fitted_model()._handle)).split("\n")
+        values = (line.split("\t") for line in lines if line.startswith("noise\t"))
+        return {name: float(value) for name, value in values}
+
+    @property
+    def symbol_weights_(self) -> dict[str, float]:
+        """The decay that was learned for each label of ``sasst``, by label; where several kernels have such values,
+        labels have the kernel in front. :func:`espalier.plot.symbol_weights` draws it."""
+        text = self._fitted_model().kernel
+        found = [value for value in scan(text).values.values() if value.name.startswith("lambda.")]
+        several = len({(value.kernel, value.occurrence) for value in found}) > 1
+        weights = {}
+        for value in found:
+            label = value.name.removeprefix("lambda.")
+            if label.startswith('"'):
+                label = re.sub(r"\\(.)", r"\1", label[1:-1], flags=re.S)
+            front = f"{value.kernel}{value.occurrence}." if several else ""
+            weights[front + label] = float(text[value.start : value.end])
+        return weights
+
+    @property
+    def log_marginal_likelihood_value_(self) -> float:
+        """The logarithm of the density of the targets, as they were given, under what was learned; of classes, that of
+        Laplace's approximation; with ``inducing``, the bound of it that was raised."""
+        summary = self._fitted_model().summary
+        return float(next(summary[name] for name in _LIKELIHOODS if name in summary))
+
+
+def _join_names(names: Names, setting: str) -> str:
+    if names is None or isinstance(names, str):
+        return names or ""
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{setting} is {names!r}; allowed are names or patterns, as a string or a list")
+    return ",".join(name.replace(",", r"\,") for name in names)
+
+
+def _join_groups(groups: Groups) -> str:
+    if groups is None or isinstance(groups, str):
+        return groups or ""
+    if any(isinstance(labels, str) or not all(isinstance(label, str) for label in labels) for labels in groups):
+        raise ValueError(f"group is {groups!r}; allowed are lists of labels, or a string such as 'S,SQ;NP,NN'")
+    return ";".join(",".join(re.sub(r"([,;\\])", r"\\\1", label) for label in labels) for labels in groups)
+
+
+def _join_priors(priors: Priors) -> str:
+    if priors is None or isinstance(priors, str):
+        return priors or ""
+    try:
+        return ";".join(f"{name}={float(middle)!r},{float(width)!r}" for name, (middle, width) in priors.items())
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"prior is {priors!r}; allowed is a dict of (median, standard deviation) by name") from None
+
+
+class GPRegressor(RegressorMixin, _Process):
+    """A Gaussian process for numbers: it learns the kernel and predicts with uncertainty.
+
+    ``noise``: the variance of the noise to start from, in units of the standardised targets; 0 for none. ``mean``:
+    ``"zero"`` or ``"constant"``. ``standardise``: ``"unit"``, ``"mean"`` or ``"none"``. ``inducing``: so many examples
+    stand for all, for data that are too many to be used all at once; 0 uses all. For the others see the head of this
+    module.
+
+    >>> from espalier import GPRegressor
+    >>> trees = ["(S (A a))", "(S (A b))", "(S (C c))", "(S (C d))", "(S (A a) (C c))"]
+    >>> model = GPRegressor(kernel="1*norm(sst(lambda=0.4))").fit(trees, [1.0, 1.2, 3.9, 4.1, 2.5])
+    >>> mean, std = model.predict(["(S (A d))"], return_std=True)
+    >>> sorted(model.hyperparameters_)
+    ['alpha', 'lambda', 'noise', 'weight']
+    """
+
+    _likelihood = "gaussian"
+    _settings = (
+        "noise", "mean", "standardise", "restarts", "fix", "tie", "group", "prior", "max_iterations", "tolerance",
+        "inducing", "seed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Kernel = "1*norm(sst)",
+        noise: float = 0.1,
+        mean: str = "zero",
+        standardise: str = "unit",
+        restarts: int = 0,
+        fix: Names = "",
+        tie: Names = "",
+        group: Groups = "",
+        prior: Priors = "",
+        max_iterations: int = 200,
+        tolerance: float = 0.0001,
+        inducing: int = 0,
+        seed: int = 1,
+        threads: int = 0,
+        memory: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.noise = noise
+        self.mean = mean
+        self.standardise = standardise
+        self.restarts = restarts
+        self.fix = fix
+        self.tie = tie
+        self.group = group
+        self.prior = prior
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+        self.inducing = inducing
+        self.seed = seed
+        self.threads = threads
+        self.memory = memory
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any) -> GPRegressor:
+        """Learns from examples and their numbers. If all numbers are the same there is nothing to learn, which is a
+        warning."""
+        self.model_ = self._train(X, encode_values(y))
+        end = self.model_.summary["end"]
+        if end.startswith("nothing to learn"):
+            warnings.warn(f"{end}; every prediction is that number", stacklevel=2)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False, latent: bool = False) -> Any:
+        """The mean of each example and, with ``return_std``, its standard deviation: that of the target, or with
+        ``latent`` that of the function without noise."""
+        moments = self._fitted_model().predict(X, "moments", self._run())
+        mean = moments[:, 0].copy()
+        return (mean, np.sqrt(moments[:, 2 if latent else 1])) if return_std else mean
+
+    @property
+    def noise_(self) -> float:
+        """The variance of the noise that was learned, in units of the standardised targets."""
+        return self._noise()["noise"]
+
+
+class GPClassifier(_Classifier, _Process):
+    """A Gaussian process for two classes: it learns the kernel and predicts probabilities.
+
+    For the parameters see the head of this module.
+
+    >>> from espalier import GPClassifier
+    >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (C c) (D d))", "(S (C c) (D e))"]
+    >>> model = GPClassifier(kernel="4*norm(sst(lambda=0.4))", fix="*").fit(trees, ["x", "x", "z", "z"])
+    >>> model.predict(["(S (A a) (B d))", "(S (C c) (D d))"])
+    array(['x', 'z'], dtype='<U1')
+    >>> model.predict_proba(["(S (C c) (D d))"]).round(1)
+    array([[0.2, 0.8]])
+    """
+
+    _likelihood = "bernoulli"
+    _settings = ("restarts", "fix", "tie", "group", "prior", "max_iterations", "tolerance", "seed")
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Kernel = "1*norm(sst)",
+        restarts: int = 0,
+        fix: Names = "",
+        tie: Names = "",
+        group: Groups = "",
+        prior: Priors = "",
+        max_iterations: int = 200,
+        tolerance: float = 0.0001,
+        seed: int = 1,
+        threads: int = 0,
+        memory: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.restarts = restarts
+        self.fix = fix
+        self.tie = tie
+        self.group = group
+        self.prior = prior
+        self.max_iterations = max_iterations
+        self.tolerance = tolerance
+        self.seed = seed
+        self.threads = threads
+        self.memory = memory
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _more_tags(self) -> dict[str, Any]:
+        return {**super()._more_tags(), "binary_only": True}
+
+    def fit(self, X: Any, y: Any) -> GPClassifier:
+        """Learns from examples and their classes, of which there are two."""
+        classes, _, targets = encode_classes(y)
+        if len(classes) > 2:
+            raise ValueError(
+                f"Only binary classification is supported. There are {len(classes)} classes; "
+                "scikit-learn's OneVsRestClassifier takes one such process for each"
+            )
+        self.model_ = self._train(X, targets)
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of each class, in the order of ``classes_``, averaged over the uncertainty of the latent
+        function."""
+        return self._chances(X)
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithms of the probabilities."""
+        logarithms: Array = np.log(self._chances(X))
+        return logarithms

@@ -1,0 +1,19 @@
+"""The examples in docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = [
+    "_core", "_data", "_estimators", "_expression", "_features", "_folds", "_gp_kernel", "_kernel", "_load", "_model",
+    "_processes", "_targets",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples(module):
+    results = doctest.testmod(importlib.import_module(f"espalier.{module}"))
+    assert results.failed == 0
