@@ -10,7 +10,7 @@ help:
 	@echo 'make demo       build, then run the main job on the data that ships inside'
 	@echo 'make test       build and run all tests'
 	@echo 'make bench      build, then print the benchmark table'
-	@echo 'make experiments  build, then run the experiments of docs/results.md (about an hour)'
+	@echo 'make experiments  build, then run the experiments and write docs/results.md (half an hour)'
 	@echo 'make fuzz       run each fuzzer for FUZZ_SECONDS (now $(FUZZ_SECONDS)) seconds'
 	@echo 'make install    install below PREFIX (now $(PREFIX)); DESTDIR is put in front'
 	@echo 'make clean      remove all that was built'
@@ -33,8 +33,10 @@ bench:
 	@$(MAKE) --no-print-directory build
 	@bench/run
 
-experiments: build
-	@for job in experiments/*; do echo "== $$job"; $$job || exit 1; done
+experiments:
+	@scripts/dependencies.sh experiments
+	@$(MAKE) --no-print-directory build
+	@experiments/run
 
 fuzz:
 	@scripts/dependencies.sh test
@@ -44,6 +46,6 @@ install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
 
 clean:
-	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz
+	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz build-python dist
 
 .PHONY: all help build demo test bench experiments fuzz install clean

@@ -40,10 +40,6 @@ typedef struct published {
     double *sum; /* of the pair of trees at hand */
 } published;
 
-static double spent(void) { return (double)clock() / CLOCKS_PER_SEC; }
-
-static void *zeros(size_t count, size_t size) { return need(calloc(count + 1, size)); }
-
 static void grow(double **array, size_t *capacity, size_t count)
 {
     if (count <= *capacity) return;

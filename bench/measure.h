@@ -46,6 +46,11 @@ static inline void *need(void *block)
     exit(1);
 }
 
+static inline void *zeros(size_t count, size_t size) { return need(calloc(count + 1, size)); }
+
+/* Seconds of the processor, all threads together. */
+static inline double spent(void) { return (double)clock() / CLOCKS_PER_SEC; }
+
 static inline int repeats_of(const char *text) { return atoi(text) < 1 ? 1 : atoi(text) < MOST ? atoi(text) : MOST; }
 
 static const esp_run one_thread = {.threads = 1};

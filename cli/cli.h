@@ -64,9 +64,9 @@ typedef struct cli_command {
     int (*run)(const cli_settings *settings); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_info, cli_convert, cli_grammar,
-    cli_sample,
-    cli_srl;
+extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_explain, cli_info, cli_convert,
+    cli_grammar, cli_sample, cli_srl;
+extern const cli_command cli_report;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
 extern const cli_command *const cli_commands[];
@@ -132,6 +132,8 @@ int cli_output_open(cli_output *output, const char *path);
 int cli_output_close(cli_output *output, int code);
 /* A field of a line: TAB, line ends and backslashes are escaped, so that a line stays a line. */
 void cli_field(FILE *file, const char *text);
+/* A pattern or fragment as in data files; only line ends are changed, so that a line stays a line. */
+void cli_pattern(FILE *file, const char *text);
 
 /* ---- learners (learner.c): their settings become options, from the library's tables */
 

@@ -50,7 +50,8 @@ typedef struct esp_run {
     int threads;   /* 0: one per core. Results never depend on it. */
     size_t memory; /* bytes that the result may take; a call that needs more fails before it starts; 0: no limit */
     /* Called now and then, always from the calling thread; `fraction` runs from 0 to 1 within a stage and
-     * is negative where the amount of work is not known. A result other than 0 cancels the call. */
+     * is negative where the amount of work is not known. A result other than 0 cancels the call. It must not predict
+     * with the model that the call is about. */
     int (*progress)(void *user, const char *stage, double fraction);
     void *user;
     /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process tells the
@@ -215,6 +216,25 @@ ESP_API esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, c
 ESP_API esp_status esp_gram_diagonal(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                                      double *diagonal, esp_error *err);
 
+/* The hyperparameters of a kernel, the numbers in it that can be learned (docs/gp.md), in the order of the expression;
+ * weights come last. */
+typedef struct esp_hyperparameters esp_hyperparameters;
+ESP_API esp_status esp_hyperparameters_new(const esp_kernel *kernel, esp_hyperparameters **out, esp_error *err);
+ESP_API void esp_hyperparameters_free(esp_hyperparameters *hyperparameters);
+ESP_API size_t esp_hyperparameters_count(const esp_hyperparameters *hyperparameters);
+ESP_API const char *esp_hyperparameters_name(const esp_hyperparameters *hyperparameters, size_t index);
+/* The value, > 0, and the bounds that learners keep to (may be NULL). */
+ESP_API double esp_hyperparameters_value(const esp_hyperparameters *hyperparameters, size_t index, double *low,
+                                         double *high);
+/* A copy of the kernel with other values, one for each hyperparameter. ESP_ERR_PARAM if one is out of its range. */
+ESP_API esp_status esp_kernel_with_values(const esp_kernel *kernel, const double *values, esp_kernel **out,
+                                          esp_error *err);
+/* Writes dK(i, j)/dp of all examples and hyperparameters to gradient[(i * n + j) * count + p], which the caller owns;
+ * symmetric to the last bit. Goes through every pair of examples by itself: "gp" learns without such matrices, at a fraction of
+ * the cost. ESP_ERR_RANGE if a derivative does not fit a double. */
+ESP_API esp_status esp_gram_gradient(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
+                                     double *gradient, esp_error *err);
+
 /* Draws a target for every example of a dataset from a Gaussian process with zero mean: f is normal with the kernel's
  * values as covariances, and the target is f plus normal noise of this variance. The result has all columns of `data`; the
  * target takes the place of that of `data`, or is called "y". The same seed gives the same f whatever the noise. Takes n^2
@@ -262,6 +282,23 @@ ESP_API const char *esp_patterns_text(const esp_patterns *patterns, size_t index
 ESP_API const char *esp_patterns_positive(const esp_patterns *patterns);
 /* What the search did: patterns counted, and those of them that the bound kept from growing. */
 ESP_API uint64_t esp_patterns_visited(const esp_patterns *patterns, uint64_t *pruned);
+
+/* Patterns as features: a sparse matrix with a row per example and a column per pattern. */
+typedef struct esp_features esp_features;
+
+/* `kernel` is one fseq(...) or fsst(...): it names the column and how an occurrence weighs, which is 1 with lambda=1.
+ * `patterns` has one column, of texts as esp_patterns_text gives them; equal ones are one column of the matrix. A value
+ * too large for a double is ESP_ERR_RANGE. */
+ESP_API esp_status esp_features_new(const esp_kernel *kernel, const esp_dataset *patterns, const esp_dataset *data,
+                                    const esp_run *run, esp_features **out, esp_error *err);
+ESP_API void esp_features_free(esp_features *features);
+ESP_API size_t esp_features_rows(const esp_features *features);
+ESP_API size_t esp_features_columns(const esp_features *features);
+/* The pattern of a column, as esp_patterns_text writes it. */
+ESP_API const char *esp_features_text(const esp_features *features, size_t column);
+/* Row i has the entries (*start)[i] .. (*start)[i + 1] - 1, by increasing column. The number of entries. */
+ESP_API size_t esp_features_entries(const esp_features *features, const size_t **start, const uint32_t **column,
+                                    const double **value);
 /* ---------------------------------------------------------- grammar rules */
 
 /* Grammar rules (docs/grammars.md) name children of productions that may be missing, and classes of labels that may stand
@@ -340,6 +377,8 @@ ESP_API void esp_model_free(esp_model *model);
 
 /* The file appears complete or not at all; the same model gives the same bytes. */
 ESP_API esp_status esp_model_write(const esp_model *model, const char *path, esp_error *err);
+/* The bytes of that file in memory; released with esp_text_free. */
+ESP_API esp_status esp_model_bytes(const esp_model *model, char **bytes, size_t *size, esp_error *err);
 /* A damaged, truncated or hostile file, or one of a later version, is ESP_ERR_PARSE. */
 ESP_API esp_status esp_model_read(const char *path, esp_model **out, esp_error *err);
 ESP_API esp_status esp_model_parse(const void *bytes, size_t size, const char *name, esp_model **out, esp_error *err);
@@ -406,6 +445,11 @@ ESP_API esp_status esp_metrics_json(const esp_metrics *metrics, char **out, esp_
 ESP_API esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                                       const esp_setting *settings, size_t count, size_t folds, uint64_t seed,
                                       const esp_run *run, esp_predictions **out, esp_error *err);
+
+/* The folds of that: fold[i], from 0, is the one in which example i is predicted. The target of a learner for numbers is
+ * not stratified. */
+ESP_API esp_status esp_folds(const char *learner, const esp_dataset *data, size_t folds, uint64_t seed, uint32_t *fold,
+                             esp_error *err);
 
 /* A grid search by cross-validation. A grid line names a setting of the learner or a parameter of the kernel (set in
  * every leaf that has it) and its values. */
@@ -479,6 +523,145 @@ ESP_API bool esp_model_is_finished(const esp_model *model);
 /* The model as it stands; also the checkpoint. ESP_ERR_PARAM before the first example, ESP_ERR_PARSE before the second
  * class. */
 ESP_API esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error *err);
+
+/* ------------------------------------------------------------ explanations */
+
+/* What decides in a model (docs/explain.md). A decision function is a bias and a sum of terms, one for each summand of the
+ * kernel expression, and a term is a sum over features u:
+ *
+ *     f(x) = bias + sum over terms of  sum over u of weight(u) * value_u(x)
+ *
+ * The value of a feature is how often x has it; under norm(...) it is divided by sqrt(K(x, x)). Where a term has no such
+ * features (ptk, gtk, poly, rbf, products, powers, norms of sums), the support examples stand in their place: the weight is
+ * the coefficient of one, the value its kernel value with x. */
+typedef enum esp_feature_kind {
+    ESP_FEATURE_FRAGMENT, /* of trees (st, sst, sasst, fsst); value: nodes of x at which it matches */
+    ESP_FEATURE_WORD,     /* a leaf of trees (bow=...); value: how often x has it */
+    ESP_FEATURE_PATTERN,  /* of sequences (seq, fseq); value: the sum over its places of lambda^gaps */
+    ESP_FEATURE_VALUE,    /* of vectors (linear), by its name; value: that of x */
+    ESP_FEATURE_EXAMPLE   /* a support example; value: its kernel value with x */
+} esp_feature_kind;
+/* "fragment", "word", "pattern", "value" or "example". */
+ESP_API const char *esp_feature_kind_name(esp_feature_kind kind);
+
+/* A model made ready to be explained. */
+typedef struct esp_explainer esp_explainer;
+
+/* `model` must outlive the explainer. ESP_ERR_PARAM if its decisions are no sums (a voted perceptron), ESP_ERR_RANGE if a
+ * weight does not fit a double. About the cost of the first prediction. */
+ESP_API esp_status esp_explainer_new(const esp_model *model, const esp_run *run, esp_explainer **out, esp_error *err);
+ESP_API void esp_explainer_free(esp_explainer *explainer);
+
+/* The terms of the kernel, in its order: their expressions with weights in front ("0.3*norm(sst(tree, lambda=0.4))"). */
+ESP_API size_t esp_explainer_terms(const esp_explainer *explainer);
+ESP_API const char *esp_explainer_term(const esp_explainer *explainer, size_t term);
+/* What its features are; st, sst and sasst with bow have words besides fragments. */
+ESP_API esp_feature_kind esp_explainer_kind(const esp_explainer *explainer, size_t term);
+/* Why a term has support examples in place of features, and what can be shown instead: a sentence. NULL where it has
+ * features. */
+ESP_API const char *esp_explainer_reason(const esp_explainer *explainer, size_t term);
+/* The column that a term with features works on; NULL for the others. */
+ESP_API const char *esp_explainer_column(const esp_explainer *explainer, size_t term);
+
+/* NULL stands for all zeros. */
+typedef struct esp_explain_options {
+    /* The class to speak for: with two classes the first one turns all signs, one-vs-one leaves its pairs alone, each as a
+     * function that is positive for it. NULL: all decision functions as they are; of two classes that is the second. */
+    const char *class_name;
+    size_t top;      /* features of a list at most; 0: 20 */
+    size_t max_size; /* productions of a fragment, tokens of a pattern; 0: any number */
+    int sign;        /* of the weights in esp_explain: 1 or -1 for those above or below 0; 0: both, by absolute value */
+    uint64_t effort; /* fragments and patterns that the search for one list may grow; 0: 1,000,000 for a model, 20,000 for
+                        an example. Beyond, the list is what was found until then */
+    bool shares;     /* also the shares of nodes, in esp_explain_example */
+} esp_explain_options;
+
+typedef struct esp_feature {
+    size_t output; /* the decision function, in the order of esp_explanation_output */
+    size_t term;
+    esp_feature_kind kind;
+    /* A fragment as brackets in which (NP ...) is a node without its children, as esp_patterns_text gives them; a word as it is;
+     * tokens as in data files; the name of a value; the number of a support example from 1 on, and its columns. */
+    const char *text;
+    size_t size;         /* productions of a fragment, tokens of a pattern; else 1 */
+    double weight;       /* of an example: its coefficient */
+    double value;        /* in the example that is explained; 0 in esp_explain */
+    double contribution; /* weight * value */
+    size_t examples;     /* support examples that have it */
+    double occurrences;  /* how often these have it: the sum of its values without norms; of vectors, as examples */
+} esp_feature;
+
+/* Features of a model or of an example. Texts belong to it. */
+typedef struct esp_explanation esp_explanation;
+
+/* The features with the largest weights: for each decision function and each term with features a list of its own, the
+ * largest first, of equal ones the smaller, then by the bytes of their texts. The search is best-first and exact unless `effort` is spent;
+ * weights that differ by less than 1e-9 of themselves count as equal, and of many equal ones at the end of a list any may
+ * be left out. ESP_ERR_PARAM if no term has features, with what can be explained instead, or if the class is unknown. */
+ESP_API esp_status esp_explain(const esp_explainer *explainer, const esp_explain_options *options, const esp_run *run,
+                               esp_explanation **out, esp_error *err);
+/* One example: for each decision function the features of all terms that push its score up, the largest contribution first, then
+ * those that push it down, the lowest first, `top` of each at most. ESP_ERR_PARAM if the data do not fit the model or have no
+ * such example. */
+ESP_API esp_status esp_explain_example(const esp_explainer *explainer, const esp_dataset *data, size_t example,
+                                       const esp_explain_options *options, const esp_run *run, esp_explanation **out,
+                                       esp_error *err);
+ESP_API void esp_explanation_free(esp_explanation *explanation);
+
+/* The decision functions: their names are those of the class they speak for, "A against B" of a pair, or "value". */
+ESP_API size_t esp_explanation_outputs(const esp_explanation *explanation);
+ESP_API const char *esp_explanation_output(const esp_explanation *explanation, size_t output);
+ESP_API size_t esp_explanation_terms(const esp_explanation *explanation); /* as of the explainer */
+/* Its features: by decision function, then by term (esp_explain), or those that push up before the others. NULL past the
+ * last. */
+ESP_API size_t esp_explanation_count(const esp_explanation *explanation);
+ESP_API const esp_feature *esp_explanation_feature(const esp_explanation *explanation, size_t index);
+/* The weight of a feature in any of the decision functions; of fseq and fsst, 0 where that one did not select it. */
+ESP_API double esp_explanation_weight(const esp_explanation *explanation, size_t index, size_t output);
+/* Whether the lists of a decision function are exact. If not, no feature that is left out has a weight (of an example: a
+ * contribution) above *bound in absolute value; if so, *bound is 0. `bound` may be NULL. */
+ESP_API bool esp_explanation_is_exact(const esp_explanation *explanation, size_t output, double *bound);
+
+/* Of an example, 0 otherwise: score = bias + the scores of the terms = bias + all contributions listed + rest. */
+ESP_API double esp_explanation_score(const esp_explanation *explanation, size_t output);
+ESP_API double esp_explanation_bias(const esp_explanation *explanation, size_t output);
+ESP_API double esp_explanation_term_score(const esp_explanation *explanation, size_t output, size_t term);
+ESP_API double esp_explanation_rest(const esp_explanation *explanation, size_t output);
+
+/* A node of the tree that a term with fragments works on, in preorder, leaves included. */
+typedef struct esp_node {
+    const char *label; /* as it is, not escaped */
+    size_t parent;     /* its number; SIZE_MAX for the root */
+    bool leaf;
+} esp_node;
+/* The nodes of an example's tree; 0 unless shares were asked for and the term has fragments. */
+ESP_API size_t esp_explanation_nodes(const esp_explanation *explanation, size_t term);
+ESP_API const esp_node *esp_explanation_node(const esp_explanation *explanation, size_t term, size_t node);
+/* A node's share: every place of a fragment divides its contribution equally among the nodes whose productions it holds, a
+ * leaf has what bow gives. The shares of a tree add up to the score of the term. */
+ESP_API double esp_explanation_share(const esp_explanation *explanation, size_t term, size_t node, size_t output);
+
+/* The explanation as JSON Lines, for programs: a line per feature, or one line per decision function of an example, whose
+ * number is told (docs/explain.md). Released with esp_text_free. */
+ESP_API esp_status esp_explanation_json(const esp_explanation *explanation, char **out, esp_error *err);
+
+/* ----------------------------------------------------------------- reports */
+
+/* What a report shows. NULL stands for all zeros. */
+typedef struct esp_report_options {
+    const char *title;     /* NULL: "Report" */
+    const char *data_name; /* what the data are called, such as their file; NULL: not told */
+    size_t examples;       /* examples to explain at most; 0: 40 */
+    size_t top;            /* features of a list at most; 0: 12 */
+} esp_report_options;
+
+/* Writes a page (HTML) about a model to `path` ("-" is standard output), which appears complete or not at all: what the model
+ * is, the features that decide in it, and with data (or NULL) how good it is on them where they have targets, how its scores are
+ * spread, examples with what decided about them, and what the data are like (docs/report.md). The page needs nothing besides itself; it holds
+ * texts of the data, so it is as confidential as they are. The same arguments give the same bytes. The cost is that of predicting
+ * the data and explaining some of them. ESP_ERR_PARAM if the data do not fit the model or are empty. */
+ESP_API esp_status esp_report_write(const esp_model *model, const esp_dataset *data, const esp_report_options *options,
+                                    const char *path, const esp_run *run, esp_error *err);
 
 #ifdef __cplusplus
 }

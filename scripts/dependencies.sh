@@ -1,17 +1,19 @@
 #!/bin/sh
-# Installs the Debian packages that a job needs and that are not there yet: dependencies.sh build|test|bench
+# Installs the Debian packages that a job needs and that are not there yet: dependencies.sh build|test|bench|experiments
 # Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev
     libopenblas-serial-dev liblbfgs-dev"
-test="clang libcmocka-dev libsvm-dev zstd python3"
+test="clang libcmocka-dev libsvm-dev zstd python3 python3-venv python3-dev"
+browser=chromium # large, and only for the reports: without it their tests in a browser are skipped
 
 case "${1:-}" in
 build) wanted=$build ;;
 test) wanted="$build $test" ;;
 bench) wanted="$build libsvm-dev time" ;;
-*) echo "usage: dependencies.sh build|test|bench" >&2; exit 2 ;;
+experiments) wanted="$build python3 time" ;;
+*) echo "usage: dependencies.sh build|test|bench|experiments" >&2; exit 2 ;;
 esac
 [ -z "${ESPALIER_NO_INSTALL:-}" ] || exit 0
 
@@ -45,11 +47,17 @@ command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
     give_up "this system has no apt, so packages cannot be installed here"
 
 missing=$(not_installed $wanted)
+wish=
+if [ "$1" = test ] && ! installed "$browser"; then wish=$browser; fi
 if [ "$1" = test ] && installed clang; then missing="$missing$(not_installed $(clang_runtime))"; fi
-[ -n "$missing" ] || exit 0
+[ -n "$missing$wish" ] || exit 0
 
-echo "espalier: looking for $missing"
+echo "espalier: looking for $missing$wish"
 apt update -qq >/dev/null || give_up "the package lists cannot be fetched"
 if [ "$1" = test ]; then missing=$(not_installed $wanted $(clang_runtime)); fi
-echo "espalier: installing $missing"
-apt install -y -qq --no-install-recommends $missing >/dev/null || give_up "the packages cannot be installed"
+if [ -n "$missing" ]; then
+    echo "espalier: installing $missing"
+    apt install -y -qq --no-install-recommends $missing >/dev/null || give_up "the packages cannot be installed"
+fi
+[ -z "$wish" ] || apt install -y -qq --no-install-recommends "$wish" >/dev/null ||
+    echo "espalier: $wish cannot be installed; reports will not be tried in a browser"

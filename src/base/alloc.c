@@ -99,3 +99,11 @@ char *espi_copy_text(const char *text, size_t size)
     copy[size] = '\0';
     return copy;
 }
+
+bool espi_alloc_possible(size_t size)
+{
+    void *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) return false;
+    munmap(block, size);
+    return true;
+}

@@ -17,6 +17,9 @@ void espi_free(void *block);
 /* Makes room for `need` elements in the array *(void **)array of capacity *capacity, doubling at least. */
 bool espi_reserve(void *array, size_t *capacity, size_t need, size_t size);
 
+/* Whether the system would give a block of this size now; nothing is kept, and next to nothing spent. */
+bool espi_alloc_possible(size_t size);
+
 /* A copy of `size` bytes with a NUL behind them. */
 char *espi_copy_text(const char *text, size_t size);
 

@@ -6,51 +6,35 @@
  *     u * v       a_u = a v           a_v = a u
  *     w u         a_u = w a           dL/dw += sum a u
  *     u^p         a_u = a p u^(p-1)
- *     norm(u)     a_u = a s_i s_j     with s = 1/sqrt(u(x, x)); and of the self-values: a_u(i,i) -= a norm(u)_ij s_i^2 / 2,
- *                                     and the same for j
+ *     norm(u)     a_u = a s_i s_j     with s = 1/sqrt(u(x, x)); and of the self-values: a_u(i,i) -= a norm(u)_ij s_i^2
+ * / 2, and the same for j
  *
- * Leaves take it from there (kernel.h). The self-values of a norm get their adjoints from all rows, and are gone through when
- * these are done. Rows go in chunks whose number does not depend on that of the threads; each has sums of its own. */
+ * Leaves take it from there (kernel.h). The self-values of a norm get their adjoints from all rows, and are gone
+ * through when these are done. Rows go in chunks whose number does not depend on that of the threads; each has sums of
+ * its own. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/hyper.h"
-#include "kernel/span.h"
+#include "kernel/reverse.h"
 
 #include <string.h>
 
 enum { CHUNKS = 48 };
-
-typedef struct selves { /* adjoints of the self-values of a norm's operand */
-    double *side[2];  /* of a symmetric bound, [ESPI_COLS] stands for both */
-} selves;
-
-typedef struct chunk {
-    double *gradient;
-    selves *self; /* per op; filled for ESPI_NORM */
-} chunk;
-
-typedef struct reverse { /* what one thread works with */
-    espi_workspace *workspace;
-    double *value, *adjoint; /* per op a row */
-    size_t width;            /* of these rows */
-} reverse;
 
 typedef struct job {
     const espi_bound *bound;
     const double *weight;
     const double *gram; /* NULL: not known */
     const esp_run *run;
-    bool *needed;     /* per op: its values are */
-    reverse *reverse; /* per worker */
-    chunk *chunk;
+    bool *needed;          /* per op: its values are */
+    espi_reverse *reverse; /* per worker */
+    espi_sums *chunk;
     size_t chunks, rows; /* so many rows each */
 } job;
 
-/* The values that the way back asks for: those of the ops below products, powers and weights, those of norms, and what
- * they are made of. */
-static bool *needed_values(const esp_kernel *kernel)
+bool *espi_needed_values(const esp_kernel *kernel)
 {
     bool *needed = espi_alloc_zero(kernel->ops, sizeof *needed);
     for (size_t k = kernel->ops; needed != NULL && k-- > 0;) {
@@ -65,7 +49,8 @@ static bool *needed_values(const esp_kernel *kernel)
     return needed;
 }
 
-/* Whether the way back over rows needs no more values than the Gram matrix has: it is a norm, which asks for its own. */
+/* Whether the way back over rows needs no more values than the Gram matrix has: it is a norm, which asks for its own.
+ */
 static bool gram_suffices(const job *j)
 {
     const esp_kernel *kernel = j->bound->kernel;
@@ -73,7 +58,7 @@ static bool gram_suffices(const job *j)
     return j->gram != NULL && last->kind == ESPI_NORM && kernel->op[last->left].kind == ESPI_LEAF_OP;
 }
 
-static bool start_reverse(reverse *r, size_t ops, size_t width)
+bool espi_reverse_start(espi_reverse *r, size_t ops, size_t width)
 {
     if (r->value != NULL && r->width >= width) return true;
     espi_free(r->value);
@@ -86,7 +71,14 @@ static bool start_reverse(reverse *r, size_t ops, size_t width)
     return r->value != NULL && r->adjoint != NULL;
 }
 
-static esp_status forward(reverse *r, const bool *needed, size_t op, const espi_span *s, esp_error *err)
+void espi_reverse_end(espi_reverse *r)
+{
+    espi_workspace_free(r->workspace);
+    espi_free(r->value);
+    espi_free(r->adjoint);
+}
+
+esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const espi_span *s, esp_error *err)
 {
     const espi_bound *b = r->workspace->bound;
     const size_t n = s->to - s->from;
@@ -102,31 +94,34 @@ static esp_status forward(reverse *r, const bool *needed, size_t op, const espi_
             espi_span_apply(b, k, s, r->value + o->right * r->width, v);
         }
         if (!espi_all_finite(v, n))
-            return espi_fail(err, ESP_ERR_RANGE,
-                             "the kernel is too large for a number where its gradient is wanted; take a smaller lambda (or weight)");
+            return espi_fail(
+                err, ESP_ERR_RANGE,
+                "the kernel is too large for a number where its gradient is wanted; take a smaller lambda (or weight)");
     }
     return ESP_OK;
 }
 
 /* The adjoints of a norm's operand, and of its self-values. Self-values themselves are always 1 after the norm. */
-static void back_norm(const espi_bound *b, size_t op, const espi_span *s, const double *a, const double *v, double *left,
-                      selves *self)
+static void back_norm(const espi_bound *b, size_t op, const espi_span *s, const double *a, const double *v,
+                      double *left, espi_selves *self)
 {
-    const double *scale = b->norm[op].scale[ESPI_COLS];
-    const double mine = s->diagonal ? 0.0 : b->norm[op].scale[ESPI_ROWS][s->row];
+    const size_t n = s->to - s->from;
+    memset(left, 0, n * sizeof *left);
+    if (s->diagonal) return;
+    const double *scale = b->norm[op].scale[ESPI_COLS] + s->from, mine = b->norm[op].scale[ESPI_ROWS][s->row];
     double sum = 0.0;
-    for (size_t j = s->from; j < s->to; j++) {
-        const bool itself = s->diagonal || (b->symmetric && j == s->row);
-        const double at = itself ? 0.0 : a[j - s->from], moved = at * v[j - s->from];
-        left[j - s->from] = at * mine * scale[j];
-        if (itself) continue;
-        self->side[ESPI_COLS][j] -= 0.5 * moved * scale[j] * scale[j];
+    for (size_t j = 0; j < n; j++) {
+        if (b->symmetric && s->from + j == s->row) continue;
+        const double moved = a[j] * v[j];
+        left[j] = a[j] * mine * scale[j];
+        if (self == NULL) continue;
+        self->side[ESPI_COLS][s->from + j] -= 0.5 * moved * scale[j] * scale[j];
         sum += moved;
     }
-    if (!s->diagonal) self->side[b->symmetric ? ESPI_COLS : ESPI_ROWS][s->row] -= 0.5 * sum * mine * mine;
+    if (self != NULL) self->side[b->symmetric ? ESPI_COLS : ESPI_ROWS][s->row] -= 0.5 * sum * mine * mine;
 }
 
-static esp_status back_leaf(const reverse *r, size_t leaf, const espi_span *s, const double *a, double *gradient,
+static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_span *s, const double *a, double *gradient,
                             esp_error *err)
 {
     const espi_part *part = r->workspace->bound->part[leaf];
@@ -136,8 +131,7 @@ static esp_status back_leaf(const reverse *r, size_t leaf, const espi_span *s, c
     return part->class->gradient(part, r->workspace->part[leaf], s->row, s->from, s->to, a, at, err);
 }
 
-/* From the adjoints of `op`, which are set, to the gradient and to those of self-values. */
-static esp_status backward(reverse *r, size_t op, const espi_span *s, chunk *sums, esp_error *err)
+esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_span *s, espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = r->workspace->bound;
     const size_t n = s->to - s->from;
@@ -149,7 +143,9 @@ static esp_status backward(reverse *r, size_t op, const espi_span *s, chunk *sum
         const double *u = r->value + o->left * r->width, *v = r->value + o->right * r->width;
         double sum = 0.0;
         switch (o->kind) {
-        case ESPI_LEAF_OP: status = back_leaf(r, o->left, s, a, sums->gradient, err); break;
+        case ESPI_LEAF_OP:
+            if (sums != NULL) status = back_leaf(r, o->left, s, a, sums->gradient, err);
+            break;
         case ESPI_SUM:
             memcpy(left, a, n * sizeof *left);
             memcpy(right, a, n * sizeof *right);
@@ -161,18 +157,20 @@ static esp_status backward(reverse *r, size_t op, const espi_span *s, chunk *sum
         case ESPI_SCALE:
             for (size_t j = 0; j < n; j++) sum += a[j] * u[j];
             for (size_t j = 0; j < n; j++) left[j] = o->number * a[j];
-            sums->gradient[espi_op_place(b->kernel, k)] += sum;
+            if (sums != NULL) sums->gradient[espi_op_place(b->kernel, k)] += sum;
             break;
         case ESPI_POWER:
             for (size_t j = 0; j < n; j++) left[j] = a[j] * o->number * espi_power(u[j], (unsigned)o->number - 1);
             break;
-        case ESPI_NORM: back_norm(b, k, s, a, r->value + k * r->width, left, &sums->self[k]); break;
+        case ESPI_NORM:
+            back_norm(b, k, s, a, r->value + k * r->width, left, sums != NULL ? &sums->self[k] : NULL);
+            break;
         }
     }
     return status;
 }
 
-static esp_status one_row(const job *j, reverse *r, size_t row, chunk *sums, esp_error *err)
+static esp_status one_row(const job *j, espi_reverse *r, size_t row, espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = j->bound;
     const size_t last = b->kernel->ops - 1, columns = b->count[ESPI_COLS];
@@ -180,27 +178,27 @@ static esp_status one_row(const job *j, reverse *r, size_t row, chunk *sums, esp
     double *a = r->adjoint + last * r->width;
     esp_status status = ESP_OK;
     if (gram_suffices(j)) memcpy(r->value + last * r->width, j->gram + row * columns, s.to * sizeof *a);
-    else status = forward(r, j->needed, last, &s, err);
+    else status = espi_forward(r, j->needed, last, &s, err);
     if (status != ESP_OK) return status;
     memcpy(a, j->weight + row * columns, s.to * sizeof *a);
     for (size_t k = 0; b->symmetric && k < row; k++) a[k] *= 2.0; /* the upper triangle is as the lower */
-    return backward(r, last, &s, sums, err);
+    return espi_backward_ops(r, last, &s, sums, err);
 }
 
 static esp_status one_chunk(void *context, size_t item, int worker, esp_error *err)
 {
     const job *j = context;
-    reverse *r = &j->reverse[worker];
+    espi_reverse *r = &j->reverse[worker];
     const size_t rows = j->bound->count[ESPI_ROWS], first = item * j->rows;
     esp_status status = ESP_OK;
-    if (!start_reverse(r, j->bound->kernel->ops, j->bound->count[ESPI_COLS])) return espi_no_memory(err);
+    if (!espi_reverse_start(r, j->bound->kernel->ops, j->bound->count[ESPI_COLS])) return espi_no_memory(err);
     if (r->workspace == NULL) status = espi_workspace_new(j->bound, worker == 0 ? j->run : NULL, &r->workspace, err);
     for (size_t i = first; status == ESP_OK && i < first + j->rows && i < rows; i++)
         status = one_row(j, r, i, &j->chunk[item], err);
     return status;
 }
 
-static bool start_chunk(chunk *c, const espi_bound *b)
+static bool start_chunk(espi_sums *c, const espi_bound *b)
 {
     const esp_kernel *kernel = b->kernel;
     c->gradient = espi_alloc_zero(espi_kernel_places(kernel), sizeof *c->gradient);
@@ -215,7 +213,7 @@ static bool start_chunk(chunk *c, const espi_bound *b)
     return ok;
 }
 
-static void free_chunk(chunk *c, const espi_bound *b)
+static void free_chunk(espi_sums *c, const espi_bound *b)
 {
     for (size_t k = 0; c->self != NULL && k < b->kernel->ops; k++) {
         espi_free(c->self[k].side[ESPI_ROWS]);
@@ -226,7 +224,7 @@ static void free_chunk(chunk *c, const espi_bound *b)
 }
 
 /* Adds the sums of a chunk to those of the first. */
-static void merge(chunk *into, const chunk *from, const espi_bound *b)
+static void merge(espi_sums *into, const espi_sums *from, const espi_bound *b)
 {
     const size_t places = espi_kernel_places(b->kernel);
     for (size_t p = 0; p < places; p++) into->gradient[p] += from->gradient[p];
@@ -237,25 +235,25 @@ static void merge(chunk *into, const chunk *from, const espi_bound *b)
 }
 
 /* The program of `op` over a diagonal, from adjoints of its values. */
-static esp_status back_diagonal(const job *j, size_t op, espi_side side, const double *weight, chunk *sums,
+static esp_status back_diagonal(const job *j, size_t op, espi_side side, const double *weight, espi_sums *sums,
                                 esp_error *err)
 {
     const espi_bound *b = j->bound;
-    reverse *r = &j->reverse[0];
+    espi_reverse *r = &j->reverse[0];
     const espi_span s = {.diagonal = true, .side = side, .to = b->count[side]};
     esp_status status = ESP_OK;
-    if (!start_reverse(r, b->kernel->ops, s.to)) return espi_no_memory(err);
+    if (!espi_reverse_start(r, b->kernel->ops, s.to)) return espi_no_memory(err);
     if (r->workspace == NULL) status = espi_workspace_new(b, j->run, &r->workspace, err);
-    if (status == ESP_OK) status = forward(r, j->needed, op, &s, err);
+    if (status == ESP_OK) status = espi_forward(r, j->needed, op, &s, err);
     if (status != ESP_OK) return status;
     if (s.to > 0) memcpy(r->adjoint + op * r->width, weight, s.to * sizeof *weight);
-    return backward(r, op, &s, sums, err);
+    return espi_backward_ops(r, op, &s, sums, err);
 }
 
 static esp_status back_norms(const job *j, esp_error *err)
 {
     const espi_bound *b = j->bound;
-    chunk *all = &j->chunk[0];
+    espi_sums *all = &j->chunk[0];
     esp_status status = ESP_OK;
     for (size_t k = b->kernel->ops; k-- > 0;)
         for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++)
@@ -266,11 +264,7 @@ static esp_status back_norms(const job *j, esp_error *err)
 
 static void end_job(job *j, int workers)
 {
-    for (int i = 0; j->reverse != NULL && i < workers; i++) {
-        espi_workspace_free(j->reverse[i].workspace);
-        espi_free(j->reverse[i].value);
-        espi_free(j->reverse[i].adjoint);
-    }
+    for (int i = 0; j->reverse != NULL && i < workers; i++) espi_reverse_end(&j->reverse[i]);
     for (size_t i = 0; j->chunk != NULL && i < j->chunks; i++) free_chunk(&j->chunk[i], j->bound);
     espi_free(j->reverse);
     espi_free(j->chunk);
@@ -279,7 +273,7 @@ static void end_job(job *j, int workers)
 
 static esp_status start_job(job *j, int workers, esp_error *err)
 {
-    j->needed = needed_values(j->bound->kernel);
+    j->needed = espi_needed_values(j->bound->kernel);
     j->reverse = espi_alloc_zero((size_t)workers, sizeof *j->reverse);
     j->chunk = espi_alloc_zero(j->chunks, sizeof *j->chunk);
     bool ok = j->needed != NULL && j->reverse != NULL && j->chunk != NULL;
@@ -316,8 +310,8 @@ esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, co
     return status;
 }
 
-esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight, const esp_run *run,
-                                        double *gradient, esp_error *err)
+esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,
+                                        const esp_run *run, double *gradient, esp_error *err)
 {
     job j = {.bound = bound, .run = run, .chunks = 1};
     esp_status status = start_job(&j, 1, err);

@@ -57,7 +57,8 @@ typedef struct list {
 
 static void add(list *l, const espi_hyper *hyper)
 {
-    if (!l->failed) l->failed = hyper->name == NULL || !espi_reserve(&l->hyper, &l->capacity, l->count + 1, sizeof *l->hyper);
+    if (!l->failed)
+        l->failed = hyper->name == NULL || !espi_reserve(&l->hyper, &l->capacity, l->count + 1, sizeof *l->hyper);
     if (l->failed) espi_free(hyper->name);
     else l->hyper[l->count++] = *hyper;
 }
@@ -105,39 +106,67 @@ static char *leaf_name(const esp_kernel *kernel, size_t leaf)
     return espi_text_take(&text);
 }
 
-/* The leaf that a place belongs to; kernel->leaves: none. */
-static size_t leaf_of(const esp_kernel *kernel, size_t place)
+typedef struct base { /* the name of a parameter, up to the label */
+    const char *name;
+    size_t size, leaf;
+    bool several; /* leaves have it */
+} base;
+
+/* The leaf of each hyperparameter; their places rise. */
+static size_t *leaves_of(const list *l, const esp_kernel *kernel)
 {
-    size_t leaf = 0;
-    while (leaf < kernel->leaves && place >= espi_leaf_place(kernel, leaf + 1)) leaf++;
-    return leaf;
+    size_t *of = espi_alloc(l->count, sizeof *of), leaf = 0, end = 0;
+    for (size_t i = 0; of != NULL && i < l->count; i++) {
+        for (; leaf < kernel->leaves; leaf++) {
+            const size_t size = espi_parameter_count(kernel->leaf[leaf].class) + kernel->leaf[leaf].symbols;
+            if (l->hyper[i].place < end + size) break;
+            end += size;
+        }
+        of[i] = leaf;
+    }
+    return of;
+}
+
+/* The bases of all names, and which one each has; there are a few, however many hyperparameters. */
+static void find_bases(const list *l, const size_t *leaf, base *all, size_t *of)
+{
+    size_t bases = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const char *name = l->hyper[i].name;
+        const size_t size = strcspn(name, ".");
+        size_t b = 0;
+        while (b < bases && !(all[b].size == size && memcmp(all[b].name, name, size) == 0)) b++;
+        if (b == bases) all[bases++] = (base){.name = name, .size = size, .leaf = leaf[i]};
+        else if (all[b].leaf != leaf[i]) all[b].several = true;
+        of[i] = b;
+    }
 }
 
 /* Puts the leaf in front of names that leaves have in common, from `lambda` on to every `lambda.LABEL`. */
 static void tell_apart(list *l, const esp_kernel *kernel)
 {
-    bool *common = espi_alloc_zero(l->count, sizeof *common);
-    if (common == NULL) l->failed = true;
-    for (size_t i = 0; !l->failed && i < l->count; i++)
-        for (size_t k = 0; k < l->count; k++) {
-            const size_t size = strcspn(l->hyper[i].name, ".");
-            if (size == strcspn(l->hyper[k].name, ".") && memcmp(l->hyper[i].name, l->hyper[k].name, size) == 0 &&
-                leaf_of(kernel, l->hyper[i].place) != leaf_of(kernel, l->hyper[k].place))
-                common[i] = true;
-        }
+    size_t *leaf = leaves_of(l, kernel), *of = espi_alloc(l->count, sizeof *of);
+    base *all = espi_alloc(l->count, sizeof *all);
+    char *front = NULL; /* of the leaf at hand: those of one leaf stand together */
+    l->failed = l->failed || leaf == NULL || of == NULL || all == NULL;
+    if (!l->failed) find_bases(l, leaf, all, of);
     for (size_t i = 0; !l->failed && i < l->count; i++) {
-        if (!common[i]) continue;
-        char *front = leaf_name(kernel, leaf_of(kernel, l->hyper[i].place));
-        char *name = front != NULL ? join(front, l->hyper[i].name, "") : NULL;
-        espi_free(front);
-        if (name == NULL) {
-            l->failed = true;
-            break;
+        if (i > 0 && leaf[i] != leaf[i - 1]) {
+            espi_free(front);
+            front = NULL;
         }
+        if (!all[of[i]].several) continue;
+        if (front == NULL) front = leaf_name(kernel, leaf[i]);
+        char *name = front != NULL ? join(front, l->hyper[i].name, "") : NULL;
+        l->failed = name == NULL;
+        if (l->failed) break;
         espi_free(l->hyper[i].name);
         l->hyper[i].name = name;
     }
-    espi_free(common);
+    espi_free(front);
+    espi_free(leaf);
+    espi_free(of);
+    espi_free(all);
 }
 
 static void add_weights(list *l, const esp_kernel *kernel)
@@ -191,6 +220,61 @@ void espi_hypers_free(espi_hyper *hyper, size_t count)
     espi_free(hyper);
 }
 
+/* ---------------------------------------------------------------- public */
+
+struct esp_hyperparameters {
+    espi_hyper *hyper;
+    size_t count;
+};
+
+esp_status esp_hyperparameters_new(const esp_kernel *kernel, esp_hyperparameters **out, esp_error *err)
+{
+    esp_hyperparameters *h = espi_alloc_zero(1, sizeof *h);
+    *out = NULL;
+    if (h == NULL) return espi_no_memory(err);
+    const esp_status status = espi_hypers_new(kernel, &h->hyper, &h->count, err);
+    if (status == ESP_OK) *out = h;
+    else espi_free(h);
+    return status;
+}
+
+void esp_hyperparameters_free(esp_hyperparameters *h)
+{
+    if (h == NULL) return;
+    espi_hypers_free(h->hyper, h->count);
+    espi_free(h);
+}
+
+size_t esp_hyperparameters_count(const esp_hyperparameters *h) { return h->count; }
+
+const char *esp_hyperparameters_name(const esp_hyperparameters *h, size_t index) { return h->hyper[index].name; }
+
+double esp_hyperparameters_value(const esp_hyperparameters *h, size_t index, double *low, double *high)
+{
+    if (low != NULL) *low = h->hyper[index].low;
+    if (high != NULL) *high = h->hyper[index].high;
+    return h->hyper[index].value;
+}
+
+esp_status esp_kernel_with_values(const esp_kernel *kernel, const double *value, esp_kernel **out, esp_error *err)
+{
+    esp_kernel *copy = NULL;
+    espi_hyper *hyper = NULL;
+    size_t count = 0;
+    *out = NULL;
+    esp_status status = espi_hypers_new(kernel, &hyper, &count, err);
+    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);
+    for (size_t i = 0; status == ESP_OK && i < count; i++) {
+        if (isfinite(value[i]) && value[i] > 0.0) espi_kernel_set(copy, hyper[i].place, value[i]);
+        else status = espi_fail(err, ESP_ERR_PARAM, "%s is %g; allowed are numbers > 0", hyper[i].name, value[i]);
+    }
+    if (status == ESP_OK) status = espi_kernel_print(copy, err);
+    if (status == ESP_OK) status = esp_kernel_parse(copy->text, out, err); /* refuses what is out of range */
+    esp_kernel_free(copy);
+    espi_hypers_free(hyper, count);
+    return status;
+}
+
 /* ---------------------------------------------------------------- expand */
 
 static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
@@ -204,8 +288,7 @@ static const char **names_of(const espi_column *column, size_t *count)
     const size_t all = tree ? column->trees.productions : symbols->count;
     const char **name = espi_alloc(all, sizeof *name);
     if (name == NULL) return NULL;
-    for (size_t i = 0; i < all; i++)
-        name[i] = symbols->symbol[tree ? column->trees.production[i].label : i].text;
+    for (size_t i = 0; i < all; i++) name[i] = symbols->symbol[tree ? column->trees.production[i].label : i].text;
     qsort(name, all, sizeof *name, by_text);
     *count = 0;
     for (size_t i = 0; i < all; i++)
@@ -217,8 +300,9 @@ static esp_status expand_leaf(espi_leaf *leaf, const espi_column *column, esp_er
 {
     const espi_parameter *p = leaf->class->parameters;
     if (column->type == ESP_COLUMN_SEQUENCE)
-        return espi_fail(err, ESP_ERR_PARAM, "%s(%s): ard=1 needs a vector column; the words of a sequence are too many",
-                         leaf->class->name, column->name);
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "%s(%s): ard=1 needs a vector column; the words of a sequence are too many", leaf->class->name,
+                         column->name);
     size_t count = 0;
     const char **name = names_of(column, &count);
     bool ok = name != NULL;
@@ -226,7 +310,8 @@ static esp_status expand_leaf(espi_leaf *leaf, const espi_column *column, esp_er
         for (size_t i = 0; ok && p[k].per_symbol && i < count; i++) {
             ok = espi_reserve(&leaf->symbol, &leaf->symbol_capacity, leaf->symbols + 1, sizeof *leaf->symbol);
             if (!ok) break;
-            espi_symbol_value s = {.parameter = k, .label = espi_copy_text(name[i], strlen(name[i])), .value = leaf->value[k]};
+            espi_symbol_value s = {
+                .parameter = k, .label = espi_copy_text(name[i], strlen(name[i])), .value = leaf->value[k]};
             ok = s.label != NULL;
             if (ok) leaf->symbol[leaf->symbols++] = s;
         }

@@ -116,6 +116,11 @@ extern const espi_kernel_class *const espi_kernels[];
 /* The value of a parameter of a leaf, by name; the name must be one of the class. */
 double espi_leaf_value(const espi_leaf *leaf, const char *name);
 
+/* The features of a column over the selection of a leaf of fseq or fsst; the caller frees the bag, also after a failure. */
+struct espi_bag;
+esp_status espi_selection_bag(const espi_leaf *leaf, const espi_column *column, const esp_run *run,
+                              struct espi_bag *bag, esp_error *err);
+
 typedef enum espi_op_kind { ESPI_LEAF_OP, ESPI_SUM, ESPI_PRODUCT, ESPI_SCALE, ESPI_POWER, ESPI_NORM } espi_op_kind;
 
 typedef struct espi_op {

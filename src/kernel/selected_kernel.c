@@ -203,6 +203,30 @@ static esp_status side_make(const selected_part *p, side *s, const espi_column *
     return p->recursion ? ESP_OK : make_bag(p, s, run, err);
 }
 
+static selected_part part_of(const espi_leaf *leaf)
+{
+    return (selected_part){
+        .part.class = leaf->class,
+        .selection = leaf->selection,
+        .lambda = espi_leaf_value(leaf, "lambda"),
+        .gap = leaf->class == &espi_kernel_fseq && espi_leaf_value(leaf, "gap") != 0.0 ? 0 : SIZE_MAX,
+        .recursion = espi_leaf_value(leaf, "algorithm") == RECURSION,
+    };
+}
+
+esp_status espi_selection_bag(const espi_leaf *leaf, const espi_column *column, const esp_run *run, espi_bag *bag,
+                              esp_error *err)
+{
+    selected_part part = part_of(leaf);
+    side s = {0};
+    part.recursion = false;
+    const esp_status status = side_make(&part, &s, column, run, err);
+    *bag = s.bag;
+    s.bag = (espi_bag){0};
+    side_free(&s);
+    return status;
+}
+
 static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
@@ -214,12 +238,8 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
                          leaf->class->name);
     selected_part *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
-    p->part.class = leaf->class;
+    *p = part_of(leaf);
     p->base = like != NULL ? view(like) : p;
-    p->selection = leaf->selection;
-    p->lambda = espi_leaf_value(leaf, "lambda");
-    p->gap = leaf->class == &espi_kernel_fseq && espi_leaf_value(leaf, "gap") != 0.0 ? 0 : SIZE_MAX;
-    p->recursion = espi_leaf_value(leaf, "algorithm") == RECURSION;
     esp_status status = ESP_OK;
     if (p->base == p) status = side_make(p, &p->cols, cols, run, err);
     if (status == ESP_OK && p->base == p && !p->recursion &&

@@ -5,6 +5,7 @@
  * its buffers without a lock, hence the one here: it guards state that OpenBLAS has, not any of ours. */
 #include "learn/dense.h"
 
+#include "base/alloc.h"
 #include "kernel/hot.h"
 
 #include <math.h>
@@ -25,6 +26,12 @@ void dsymv_(const char *uplo, const int *n, const double *alpha, const double *a
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const int one = 1;
 static const double unit = 1.0, zero = 0.0;
+
+bool espi_dense_ready(void)
+{
+    enum { ROOM = 192 << 20 }; /* what it takes depends on the processor: up to 128 MiB */
+    return espi_alloc_possible(ROOM);
+}
 
 size_t espi_dense_factor(double *a, size_t n)
 {
@@ -88,17 +95,18 @@ void espi_dense_product(bool turn_a, bool turn_b, int rows, int columns, int inn
 {
     if (rows == 0 || columns == 0) return;
     pthread_mutex_lock(&lock);
-    dgemm_(turn_b ? "T" : "N", turn_a ? "T" : "N", &columns, &rows, &inner, &scale, b, &b_stride, a, &a_stride, &keep, c,
-           &c_stride);
+    dgemm_(turn_b ? "T" : "N", turn_a ? "T" : "N", &columns, &rows, &inner, &scale, b, &b_stride, a, &a_stride, &keep,
+           c, &c_stride);
     pthread_mutex_unlock(&lock);
 }
 
-void espi_dense_triangle(bool left, bool upper, bool turn, int rows, int columns, const double *t, int t_stride, double *x,
-                         int x_stride)
+void espi_dense_triangle(bool left, bool upper, bool turn, int rows, int columns, const double *t, int t_stride,
+                         double *x, int x_stride)
 {
     if (rows == 0 || columns == 0) return;
     pthread_mutex_lock(&lock);
-    dtrsm_(left ? "R" : "L", upper ? "L" : "U", turn ? "T" : "N", "N", &columns, &rows, &unit, t, &t_stride, x, &x_stride);
+    dtrsm_(left ? "R" : "L", upper ? "L" : "U", turn ? "T" : "N", "N", &columns, &rows, &unit, t, &t_stride, x,
+           &x_stride);
     pthread_mutex_unlock(&lock);
 }
 

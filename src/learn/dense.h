@@ -7,6 +7,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether there is memory for the room that OpenBLAS works in. It does not tell when there is none, but asks for ever:
+ * to be called before the others. */
+bool espi_dense_ready(void);
+
 /* The lower triangle of A becomes L. O(n^3/3). Returns 0, or the number (from 1) of the row whose pivot is not
  * positive; the rows before it are then those of L. */
 size_t espi_dense_factor(double *a, size_t n);

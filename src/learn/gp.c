@@ -1,10 +1,10 @@
 /* Gaussian processes from settings and data to a model, and in cross-validation; gp.h tells how the parts fit. */
+#include "learn/dense.h"
 #include "learn/gp.h"
 
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "learn/model_file.h"
 #include "learn/predictions.h"
 #include "mine/mine.h"
 
@@ -29,16 +29,13 @@ typedef struct training {
 
 /* ---------------------------------------------------------------- targets */
 
-static esp_status check(const espi_settings *settings, const esp_kernel *kernel, const espi_targets *targets,
-                        esp_error *err)
+static esp_status check(const esp_kernel *kernel, const espi_targets *targets, esp_error *err)
 {
     if (targets->count == 0) return espi_fail(err, ESP_ERR_PARSE, "there are no examples to learn from");
     if (espi_kernel_selects(kernel))
         return espi_fail(err, ESP_ERR_PARAM,
                          "%s selects patterns while it is learned; gp needs a kernel that does not, such as sst or seq",
                          esp_kernel_text(kernel));
-    if (espi_learns_numbers(settings) != (targets->classes == 0))
-        return espi_fail(err, ESP_ERR_PARAM, "likelihood decides what targets are, and cannot be searched in a grid");
     if (targets->classes > 2)
         return espi_fail(err, ESP_ERR_PARSE, "there are %zu classes; likelihood bernoulli is for two",
                          targets->classes);
@@ -76,6 +73,9 @@ static esp_status standardise(training *t, const espi_targets *targets, esp_erro
     if (how != ESPI_NONE) t->mean = mean;
     if (how == ESPI_UNIT && !same && deviation > 0.0) t->scale = deviation;
     if (!same && deviation > 0.0) t->spread = deviation / t->scale * (deviation / t->scale);
+    if (t->spread < 1e-290)
+        return espi_fail(err, ESP_ERR_RANGE,
+                         "the targets are too small to take their variance; standardise unit scales them");
     for (size_t i = 0; i < n; i++) t->target[i] = (targets->value[i] - t->mean) / t->scale;
     return ESP_OK;
 }
@@ -95,7 +95,7 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
         const esp_status status = espi_sparse_room(pivots, n, run, err);
         if (status != ESP_OK) return status;
     }
-    bool ok = true;
+    bool ok = espi_dense_ready();
     for (size_t k = 0; ok && k < t->likelihood->matrices; k++) {
         t->problem.matrix[k] = espi_alloc(n, n * sizeof(double));
         ok = t->problem.matrix[k] != NULL;
@@ -109,7 +109,7 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
 static esp_status learn(training *t, const esp_kernel *kernel, const esp_dataset *data, const espi_targets *targets,
                         bool keep, const esp_run *run, esp_error *err)
 {
-    esp_status status = check(t->settings, kernel, targets, err);
+    esp_status status = check(kernel, targets, err);
     if (status != ESP_OK) return status;
     const bool inducing = t->settings->inducing > 0;
     t->likelihood = targets->classes > 0 ? &espi_gp_laplace : inducing ? &espi_gp_inducing : &espi_gp_exact;
@@ -123,7 +123,6 @@ static esp_status learn(training *t, const esp_kernel *kernel, const esp_dataset
     t->found.shift = -(double)targets->count * log(t->scale);
     if (status == ESP_OK)
         status = espi_gp_space_new(&t->space, t->settings, kernel, data, t->likelihood->noisy, t->spread, run, err);
-    if (status == ESP_OK) status = espi_model_check_kernel(esp_kernel_text(t->space.kernel), err);
     if (status == ESP_OK) status = take_room(t, run, err);
     espi_settings own = *t->settings; /* with nothing to learn from, the hyperparameters stay */
     if (t->constant) own.max_iterations = own.restarts = 0;

@@ -182,6 +182,7 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     if (status == ESP_OK) status = find_mode(p, &m, run, err);
     if (status == ESP_OK) {
         point->value = m.psi - espi_dense_half_log(p->matrix[1], n);
+        if (!isfinite(point->value)) status = espi_fail(err, ESP_ERR_RANGE, "the evidence is too small for a number");
         point->mean = point->jitter = 0.0;
         memcpy(point->coefficient, m.g, n * sizeof *m.g);
         memcpy(point->curvature, m.w, n * sizeof *m.w);

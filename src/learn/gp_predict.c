@@ -63,7 +63,7 @@ esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct esp
     const bool curved = m->process->curvature != NULL;
     if (!inducing) p->factor = espi_alloc(n, n * sizeof *p->factor);
     if (curved) p->root = espi_alloc(n, sizeof *p->root);
-    const bool lacks = (!inducing && p->factor == NULL) || (curved && p->root == NULL);
+    const bool lacks = (!inducing && (p->factor == NULL || !espi_dense_ready())) || (curved && p->root == NULL);
     esp_status status = lacks      ? espi_no_memory(err)
                         : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
                                    : espi_gp_gram(&problem, m->kernel, run, p->factor, &p->bound, err);

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/status.h"
 #include "learn/gp.h"
+#include "learn/model_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -284,7 +285,7 @@ static void fix_zeros(sets *s, const esp_run *run)
 }
 
 /* Numbers the sets that move; the first of a set may stand behind others of it. */
-static void make_variables(const sets *s)
+static esp_status make_variables(const sets *s, esp_error *err)
 {
     espi_gp_space *space = s->space;
     for (size_t i = 0; i < space->hypers; i++) space->variable[i] = ESPI_GP_FIXED;
@@ -293,8 +294,8 @@ static void make_variables(const sets *s)
         if (s->fixed[i]) continue;
         if (space->variable[s->set[i]] == ESPI_GP_FIXED) {
             space->moving[space->variables] = (espi_gp_variable){.name = first->name,
-                                                                 .low = first->low,
-                                                                 .high = first->high,
+                                                                 .low = fmin(first->low, first->value),
+                                                                 .high = fmax(first->high, first->value),
                                                                  .draw_low = first->draw_low,
                                                                  .draw_high = first->draw_high,
                                                                  .start = first->value};
@@ -302,10 +303,14 @@ static void make_variables(const sets *s)
         }
         espi_gp_variable *v = &space->moving[space->variable[s->set[i]]];
         space->variable[i] = space->variable[s->set[i]];
-        v->low = fmax(v->low, h->low);
-        v->high = fmin(v->high, h->high);
+        v->low = fmax(v->low, fmin(h->low, h->value)); /* a value that is given is allowed */
+        v->high = fmin(v->high, fmax(h->high, h->value));
+        if (v->low > v->high)
+            return espi_fail(err, ESP_ERR_PARAM, "%s and %s are tied, but no value is in the range of both", v->name,
+                             h->name);
         v->start = fmin(fmax(v->start, v->low), v->high);
     }
+    return ESP_OK;
 }
 
 static esp_status make_sets(espi_gp_space *space, const espi_settings *settings, const esp_run *run, esp_error *err)
@@ -325,7 +330,7 @@ static esp_status make_sets(espi_gp_space *space, const espi_settings *settings,
     if (status == ESP_OK) fix_zeros(&s, run);
     if (status == ESP_OK) status = group(&s, settings->group, err);
     if (status == ESP_OK) status = tie(&s, settings->tie, err);
-    if (status == ESP_OK) make_variables(&s);
+    if (status == ESP_OK) status = make_variables(&s, err);
     if (status == ESP_OK) status = set_priors(space, settings->prior, err);
     espi_free(s.set);
     espi_free(s.taken);
@@ -338,6 +343,7 @@ esp_status espi_gp_space_new(espi_gp_space *space, const espi_settings *settings
 {
     *space = (espi_gp_space){0};
     esp_status status = espi_kernel_expand(kernel, data, &space->kernel, err);
+    if (status == ESP_OK) status = espi_model_check_kernel(esp_kernel_text(space->kernel), err);
     if (status == ESP_OK) status = espi_hypers_new(space->kernel, &space->hyper, &space->hypers, err);
     if (status == ESP_OK && noisy && !add_noise(space, settings->noise, spread)) status = espi_no_memory(err);
     if (status == ESP_OK) status = make_sets(space, settings, run, err);

@@ -81,8 +81,7 @@ static esp_status halve_columns(void *context, size_t item, int worker, esp_erro
     espi_sparse *s = context;
     size_t first;
     const int width = (int)columns_of(s, item, &first), m = (int)s->pivots;
-    espi_dense_triangle(true, false, false, m, width, s->k_mm, m,
-                s->k_mn + first, (int)s->examples);
+    espi_dense_triangle(true, false, false, m, width, s->k_mm, m, s->k_mn + first, (int)s->examples);
     return ESP_OK;
 }
 
@@ -92,8 +91,8 @@ static esp_status multiply_rows(void *context, size_t item, int worker, esp_erro
     espi_sparse *s = context;
     const size_t m = s->pivots, first = item * ROWS, last = m - first < ROWS ? m : first + ROWS;
     const int n = (int)s->examples;
-    espi_dense_product(false, true, (int)(last - first), (int)last, n, 1.0,
-                s->k_mn + first * s->examples, n, s->k_mn, n, 0.0, s->outer + first * m, (int)m);
+    espi_dense_product(false, true, (int)(last - first), (int)last, n, 1.0, s->k_mn + first * s->examples, n, s->k_mn,
+                       n, 0.0, s->outer + first * m, (int)m);
     return ESP_OK;
 }
 
@@ -107,8 +106,7 @@ static esp_status weigh_columns(void *context, size_t item, int worker, esp_erro
     for (size_t i = 0; i < s->pivots; i++)
         for (size_t j = first; j < first + (size_t)width; j++)
             s->w_mn[i * s->examples + j] = s->coefficient[i] * s->alpha[j];
-    espi_dense_product(false, false, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0,
-                s->w_mn + first, n);
+    espi_dense_product(false, false, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0, s->w_mn + first, n);
     return ESP_OK;
 }
 
@@ -137,15 +135,13 @@ static void mirror(double *a, size_t m)
 /* x = L^-1 x or L^-T x, x of m x columns. */
 static void solve_left(const double *l, size_t m, bool transposed, double *x, size_t columns)
 {
-    espi_dense_triangle(true, false, transposed, (int)m,
-                (int)columns, l, (int)m, x, (int)columns);
+    espi_dense_triangle(true, false, transposed, (int)m, (int)columns, l, (int)m, x, (int)columns);
 }
 
 /* x = x L^-1, all of them m x m. */
 static void solve_right(const double *l, size_t m, double *x)
 {
-    espi_dense_triangle(false, false, false, (int)m, (int)m, l, (int)m, x,
-                (int)m);
+    espi_dense_triangle(false, false, false, (int)m, (int)m, l, (int)m, x, (int)m);
 }
 
 /* ---------------------------------------------------------------- solving */
@@ -255,8 +251,8 @@ esp_status espi_sparse_weights(espi_sparse *s, const esp_run *run, esp_error *er
     s->w_diagonal = -0.5 / s->noise;
     for (size_t i = 0; i < m * m; i++) s->inner[i] = s->share[i] / s->noise;
     solve_left(s->k_mm, m, true, s->inner, m);
-    espi_dense_product(false, false, (int)m, (int)m, (int)m, 1.0, s->inner, (int)m, s->outer,
-                (int)m, 0.0, s->w_mm, (int)m);
+    espi_dense_product(false, false, (int)m, (int)m, (int)m, 1.0, s->inner, (int)m, s->outer, (int)m, 0.0, s->w_mm,
+                       (int)m);
     solve_right(s->k_mm, m, s->w_mm);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < m; j++)

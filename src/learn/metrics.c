@@ -155,7 +155,7 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
  * small to be told. */
 static double log_density(double distance, double variance)
 {
-    const double v = fmax(variance, 1e-200), z = fmin(distance / sqrt(v), 1e150);
+    const double v = fmax(variance, 1e-200), z = fmin(fabs(distance) / sqrt(v), 1e150);
     return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
 }
 
@@ -213,7 +213,7 @@ double esp_metrics_value(const esp_metrics *m, const char *name)
 
 __attribute__((format(printf, 2, 3))) static void add(espi_text *t, const char *format, ...)
 {
-    char line[256];
+    char line[1024]; /* the largest number has 309 digits */
     va_list args;
     va_start(args, format);
     const int size = vsnprintf(line, sizeof line, format, args);

@@ -16,7 +16,12 @@ enum { BEST = 3 }; /* patterns that a summary shows of each output */
 esp_model *espi_model_new(void)
 {
     esp_model *m = espi_alloc_zero(1, sizeof *m);
-    if (m != NULL) pthread_mutex_init(&m->lock, NULL);
+    pthread_mutexattr_t kind; /* a thread that asks a model it is preparing gets an answer, not a standstill */
+    if (m == NULL) return NULL;
+    pthread_mutexattr_init(&kind);
+    pthread_mutexattr_settype(&kind, PTHREAD_MUTEX_ERRORCHECK);
+    pthread_mutex_init(&m->lock, &kind);
+    pthread_mutexattr_destroy(&kind);
     return m;
 }
 

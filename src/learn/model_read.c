@@ -287,6 +287,7 @@ static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
     if (status == ESP_OK) *p = (espi_process){.scale = number[0], .noise = number[1], .jitter = number[2]};
     espi_free(number);
     if (status != ESP_OK) return status;
+    if (m->classes > 0 && inducing) return espi_model_wrong(f, "only numbers are learned with inducing examples");
     if (m->classes > 0) return espi_section_doubles(f, "curve", m->support->rows, &p->curvature);
     status = espi_section_take(f, "curve", &s);
     if (status == ESP_OK && s.size > 0) return espi_section_wrong(f, s, "it is not empty");

@@ -1,5 +1,5 @@
 /* Model files are written in three passes over the same code: one tells the places of the sections, one the checksum,
- * one writes. None of them holds the file in memory. */
+ * one writes. None of them holds the file in memory, unless memory is where it is wanted. */
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
 #include "base/output.h"
@@ -21,17 +21,22 @@ typedef struct sink { /* where the bytes of a pass go */
     bool failed;         /* memory is out */
     uint64_t at;         /* bytes so far */
     XXH3_state_t *hash;  /* of the second pass */
-    espi_output *output; /* of the third */
+    espi_output *output; /* of the third: a file ... */
+    char *bytes;         /* ... or memory */
     size_t used;
     unsigned char buffer[4096];
 } sink;
 
-static bool measuring(const sink *s) { return s->hash == NULL && s->output == NULL; }
+static bool measuring(const sink *s) { return s->hash == NULL && s->output == NULL && s->bytes == NULL; }
 
 static void flush(sink *s)
 {
     if (s->hash != NULL) XXH3_128bits_update(s->hash, s->buffer, s->used);
     if (s->output != NULL) espi_output_write(s->output, s->buffer, s->used);
+    if (s->bytes != NULL) {
+        memcpy(s->bytes, s->buffer, s->used);
+        s->bytes += s->used;
+    }
     s->used = 0;
 }
 
@@ -327,22 +332,50 @@ esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *e
     return status;
 }
 
+/* The first two passes: the plan, whose sections the caller frees also on failure, and the checksum. */
+static esp_status prepare(const esp_model *model, sink *plan, uint64_t *body, XXH128_hash_t *checksum, esp_error *err)
+{
+    XXH3_state_t state;
+    sink hashing = {.hash = &state};
+    esp_status status = espi_model_check(model, err);
+    if (status == ESP_OK) status = measure(plan, model, body, err);
+    if (status != ESP_OK) return status;
+    XXH3_128bits_reset(&state);
+    put_file(&hashing, model, plan, *body, NULL);
+    *checksum = XXH3_128bits_digest(&state);
+    return ESP_OK;
+}
+
 esp_status esp_model_write(const esp_model *model, const char *path, esp_error *err)
 {
     sink plan = {0};
     uint64_t body = 0;
-    XXH3_state_t state;
+    XXH128_hash_t checksum;
     espi_output *output = NULL;
-    esp_status status = espi_model_check(model, err);
-    if (status == ESP_OK) status = measure(&plan, model, &body, err);
+    esp_status status = prepare(model, &plan, &body, &checksum, err);
     if (status == ESP_OK) status = espi_output_open(path, &output, err);
     if (status == ESP_OK) {
-        sink hashing = {.hash = &state}, writing = {.output = output};
-        XXH3_128bits_reset(&state);
-        put_file(&hashing, model, &plan, body, NULL);
-        const XXH128_hash_t checksum = XXH3_128bits_digest(&state);
+        sink writing = {.output = output};
         put_file(&writing, model, &plan, body, &checksum);
         status = espi_output_commit(output, err);
+    }
+    espi_free(plan.section);
+    return status;
+}
+
+esp_status esp_model_bytes(const esp_model *model, char **bytes, size_t *size, esp_error *err)
+{
+    sink plan = {0};
+    uint64_t body = 0;
+    XXH128_hash_t checksum;
+    *bytes = NULL;
+    *size = 0;
+    esp_status status = prepare(model, &plan, &body, &checksum, err);
+    if (status == ESP_OK && (*bytes = espi_alloc(body + plan.at, 1)) == NULL) status = espi_no_memory(err);
+    if (status == ESP_OK) {
+        sink writing = {.bytes = *bytes};
+        put_file(&writing, model, &plan, body, &checksum);
+        *size = body + plan.at;
     }
     espi_free(plan.section);
     return status;

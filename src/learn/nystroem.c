@@ -1,8 +1,8 @@
 /* See nystroem.h. */
-#include "learn/dense.h"
 #include "learn/nystroem.h"
 #include "base/alloc.h"
 #include "base/status.h"
+#include "learn/dense.h"
 #include "learn/validate.h"
 
 #include <string.h>
@@ -43,10 +43,9 @@ esp_status espi_nystroem_project(const espi_nystroem *nystroem, espi_fit *fit, e
     }
     if (m > 0) {
         for (size_t q = 0; q < m * m; q++) upper[q] = p->factor[q / m * n + p->example[q % m]];
-        espi_dense_product(false, false, (int)m, (int)outputs, (int)n, 1.0, p->factor, (int)n,
-                    fit->coefficient, (int)outputs, 0.0, w, (int)outputs);
-        espi_dense_triangle(true, true, false, (int)m, (int)outputs, upper,
-                    (int)m, w, (int)outputs);
+        espi_dense_product(false, false, (int)m, (int)outputs, (int)n, 1.0, p->factor, (int)n, fit->coefficient,
+                           (int)outputs, 0.0, w, (int)outputs);
+        espi_dense_triangle(true, true, false, (int)m, (int)outputs, upper, (int)m, w, (int)outputs);
     }
     memset(fit->coefficient, 0, n * outputs * sizeof *fit->coefficient);
     for (size_t q = 0; q < m; q++)

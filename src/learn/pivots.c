@@ -9,12 +9,12 @@
  * in the block have lowered its d, and is accepted with just this probability: the pivots have the same distribution.
  * Meanwhile F is known at the proposals only; the rows of the block follow when it is complete, by products of
  * matrices. */
-#include "learn/dense.h"
 #include "learn/pivots.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "learn/dense.h"
 
 #include <math.h>
 #include <string.h>
@@ -144,8 +144,8 @@ static void start_block(drawing *d, double whole)
     }
     memset(d->inner, 0, BLOCK * BLOCK * sizeof *d->inner);
     if (p->count > 0)
-        espi_dense_product(false, true, BLOCK, BLOCK, (int)p->count, 1.0, d->old, (int)d->most,
-                    d->old, (int)d->most, 0.0, d->inner, BLOCK);
+        espi_dense_product(false, true, BLOCK, BLOCK, (int)p->count, 1.0, d->old, (int)d->most, d->old, (int)d->most,
+                           0.0, d->inner, BLOCK);
     d->accepted = 0;
 }
 
@@ -183,10 +183,9 @@ static esp_status finish_columns(void *context, size_t item, int worker, esp_err
     const int width = (int)(last - first), stride = (int)n, rows = (int)d->accepted;
     double *row = p->factor + p->count * n + first;
     if (p->count > 0)
-        espi_dense_product(true, false, rows, width, (int)p->count, -1.0, d->before, BLOCK,
-                    p->factor + first, stride, 1.0, row, stride);
-    espi_dense_triangle(true, false, false, rows, width, d->lower, BLOCK,
-                row, stride);
+        espi_dense_product(true, false, rows, width, (int)p->count, -1.0, d->before, BLOCK, p->factor + first, stride,
+                           1.0, row, stride);
+    espi_dense_triangle(true, false, false, rows, width, d->lower, BLOCK, row, stride);
     for (size_t i = first; i < last; i++) {
         double gone = 0.0;
         for (size_t a = 0; a < d->accepted; a++) gone += row[a * n + i - first] * row[a * n + i - first];
@@ -219,7 +218,7 @@ esp_status espi_pivots_draw(const espi_bound *bound, const espi_pivot_options *o
 {
     *out = (espi_pivots){0};
     drawing d = {.bound = bound, .out = out};
-    esp_status status = start_drawing(&d, options, run, err);
+    esp_status status = espi_dense_ready() ? start_drawing(&d, options, run, err) : espi_no_memory(err);
     const double all = status == ESP_OK ? sum_up(&d) : 0.0;
     double whole = all;
     while (status == ESP_OK && out->count < d.most && whole > 0.0) {

@@ -1,9 +1,9 @@
-#include "learn/dense.h"
 #include "learn/rows.h"
 
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "learn/dense.h"
 
 #include <string.h>
 
@@ -108,8 +108,8 @@ static void multiply(const espi_rows *r, size_t first, size_t last, size_t width
     const int stride = (int)r->count;
     if (r->features == 0) memset(rows, 0, (last - first) * width * sizeof *rows);
     else
-        espi_dense_product(true, false, (int)(last - first), (int)width, (int)r->features, 1.0,
-                    r->feature + first, stride, r->feature, stride, 0.0, rows, (int)width);
+        espi_dense_product(true, false, (int)(last - first), (int)width, (int)r->features, 1.0, r->feature + first,
+                           stride, r->feature, stride, 0.0, rows, (int)width);
 }
 
 static esp_status multiply_block(void *context, size_t item, int worker, esp_error *err)
@@ -221,8 +221,7 @@ static esp_status compute(espi_rows *r, size_t i, float *to, esp_error *err)
     }
     esp_status status = ESP_OK;
     if (r->workspace == NULL) multiply(r, i, i + 1, r->count, r->wide);
-    else
-        status = espi_bound_row(r->workspace, r->workspace->bound->kernel->ops - 1, i, 0, r->count, r->wide, err);
+    else status = espi_bound_row(r->workspace, r->workspace->bound->kernel->ops - 1, i, 0, r->count, r->wide, err);
     for (size_t j = 0; status == ESP_OK && j < r->count; j++) to[j] = rounded(r->wide[j]);
     r->computed++;
     return status;

@@ -76,12 +76,13 @@ static esp_status make_classes(espi_targets *t, const esp_dataset *data, esp_err
     if (!ok) return espi_no_memory(err);
     char quoted[96];
     if (t->classes < 2)
-        return espi_fail(err, ESP_ERR_PARSE, "all %zu examples are of class %s; a classifier needs two classes at least",
-                         t->count, espi_quote(t->name[0], strlen(t->name[0]), quoted));
+        return espi_fail(err, ESP_ERR_PARSE,
+                         "all %zu examples are of class %s; a classifier needs two classes at least", t->count,
+                         espi_quote(t->name[0], strlen(t->name[0]), quoted));
     return ESP_OK;
 }
 
-static esp_status make_values(espi_targets *t, const esp_dataset *data, esp_error *err)
+static esp_status make_values(espi_targets *t, const esp_dataset *data, bool gp, esp_error *err)
 {
     t->value = espi_alloc(t->count, sizeof *t->value);
     if (t->value == NULL) return espi_no_memory(err);
@@ -89,8 +90,9 @@ static esp_status make_values(espi_targets *t, const esp_dataset *data, esp_erro
         const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
         char quoted[96];
         if (!espi_number_parse(s->text, s->size, &t->value[i]))
-            return espi_fail(err, ESP_ERR_PARSE, "the target of example %zu is %s; a regression needs numbers", i + 1,
-                             espi_quote(s->text, s->size, quoted));
+            return espi_fail(err, ESP_ERR_PARSE, "the target of example %zu is %s; a regression needs numbers%s", i + 1,
+                             espi_quote(s->text, s->size, quoted),
+                             gp ? ", and two classes need likelihood bernoulli" : "");
     }
     return ESP_OK;
 }
@@ -100,7 +102,8 @@ esp_status espi_targets_make(espi_targets *t, const esp_dataset *data, const esp
     *t = (espi_targets){.count = data->rows};
     if (data->target_name == NULL)
         return espi_fail(err, ESP_ERR_PARSE, "the data have no target; --target FIELD names one");
-    const esp_status status = espi_learns_numbers(settings) ? make_values(t, data, err) : make_classes(t, data, err);
+    const esp_status status = espi_learns_numbers(settings) ? make_values(t, data, settings->learner == ESPI_GP, err)
+                                                            : make_classes(t, data, err);
     if (status != ESP_OK) espi_targets_free(t);
     return status;
 }
@@ -110,7 +113,8 @@ esp_status espi_targets_make(espi_targets *t, const esp_dataset *data, const esp
 esp_status espi_folds_make(const espi_targets *t, size_t folds, uint64_t seed, uint32_t *fold, esp_error *err)
 {
     if (folds < 2 || folds > t->count)
-        return espi_fail(err, ESP_ERR_PARAM, "%zu folds; allowed are 2 to the number of examples, %zu", folds, t->count);
+        return espi_fail(err, ESP_ERR_PARAM, "%zu folds; allowed are 2 to the number of examples, %zu", folds,
+                         t->count);
     uint32_t *order = espi_alloc(t->count, sizeof *order);
     if (order == NULL) return espi_no_memory(err);
     espi_random random;
@@ -130,6 +134,20 @@ esp_status espi_folds_make(const espi_targets *t, size_t folds, uint64_t seed, u
     }
     espi_free(order);
     return ESP_OK;
+}
+
+esp_status esp_folds(const char *learner, const esp_dataset *data, size_t folds, uint64_t seed, uint32_t *fold,
+                     esp_error *err)
+{
+    espi_settings settings;
+    espi_targets targets;
+    esp_status status = espi_settings_parse(&settings, learner, NULL, 0, err);
+    if (status != ESP_OK) return status;
+    status = espi_targets_make(&targets, data, &settings, err);
+    if (status == ESP_OK) status = espi_folds_make(&targets, folds, seed, fold, err);
+    espi_targets_free(&targets);
+    espi_settings_free(&settings);
+    return status;
 }
 
 void espi_fold_split(const uint32_t *fold, size_t count, size_t number, uint32_t *train, size_t *trained,

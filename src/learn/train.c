@@ -59,8 +59,8 @@ static esp_status learn_probabilities(training *t, const esp_kernel *kernel, con
     const size_t folds = n < PLATT_FOLDS ? n : PLATT_FOLDS;
     if (status == ESP_OK) status = espi_folds_make(&t->targets, folds, t->settings.seed, fold, err);
     if (status == ESP_OK)
-        status = t->variant != NULL ? espi_selected_out_of_fold(&t->settings, kernel, data, &t->targets, fold, folds,
-                                                                run, scores, err)
+        status = t->variant != NULL
+                     ? espi_selected_out_of_fold(&t->settings, kernel, data, &t->targets, fold, folds, run, scores, err)
                  : t->settings.inducing > 0
                      ? espi_nystroem_out_of_fold(&t->settings, kernel, data, &t->targets, fold, folds, run, scores, err)
                      : espi_out_of_fold(&t->settings, &t->targets, t->rows, fold, folds, run, scores, err);
@@ -137,7 +137,9 @@ static char *summary_text(const training *t)
 {
     espi_text text = {0};
     char line[160];
-    const char *end = t->fit.converged ? "converged" : t->fit.cancelled ? "interrupted" : "stopped at the limit of iterations";
+    const char *end = t->fit.converged   ? "converged"
+                      : t->fit.cancelled ? "interrupted"
+                                         : "stopped at the limit of iterations";
     snprintf(line, sizeof line, "trained-on\t%zu\niterations\t%zu\nend\t%s\n", t->targets.count, t->fit.iterations,
              end);
     espi_text_string(&text, line);
@@ -160,7 +162,8 @@ static esp_status fill_model(esp_model *m, training *t, const esp_dataset *data,
     m->outputs = outputs;
     m->one_vs_one = t->settings.one_vs_one && m->classes > 2;
     if (m->classes > 0) m->class_name = espi_alloc_zero(m->classes, sizeof *m->class_name);
-    bool ok = m->learner != NULL && m->settings != NULL && m->summary != NULL && (m->classes == 0 || m->class_name != NULL);
+    bool ok =
+        m->learner != NULL && m->settings != NULL && m->summary != NULL && (m->classes == 0 || m->class_name != NULL);
     for (size_t c = 0; ok && c < m->classes; c++) {
         m->class_name[c] = espi_copy_text(t->targets.name[c], strlen(t->targets.name[c]));
         ok = m->class_name[c] != NULL;
@@ -228,7 +231,9 @@ static esp_status prepare(const esp_model *model, const esp_run *run, esp_error 
 {
     esp_model *m = (esp_model *)model;
     esp_status status = ESP_OK;
-    pthread_mutex_lock(&m->lock);
+    if (pthread_mutex_lock(&m->lock) != 0)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "the model is being prepared by this very thread; predict when that is done");
     if (m->variant != NULL && m->decision == NULL) status = espi_decisions_new(m, run, &m->decision, err);
     else if (m->variant == NULL && m->folded == NULL)
         status = espi_folded_new(m->kernel, m->support, m->coefficient, m->outputs, run, &m->folded, err);
@@ -259,7 +264,8 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
     const bool process = model->process != NULL;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
     double *variance = process ? espi_alloc(data->rows, 2 * sizeof *variance) : NULL;
-    status = scores == NULL || (process && variance == NULL) ? espi_no_memory(err) : score(model, data, run, scores, err);
+    status =
+        scores == NULL || (process && variance == NULL) ? espi_no_memory(err) : score(model, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,

@@ -1,6 +1,6 @@
-/* Grid search by cross-validation. The Gram matrix of a kernel is computed once; folds, classes and values of C all work on
- * its rows. Of kernels that select patterns there is one per fold and class, and only values of C share it (selected.h);
- * Gaussian processes learn their kernel anew in every fold (gp.h). */
+/* Grid search by cross-validation. The Gram matrix of a kernel is computed once; folds, classes and values of C all
+ * work on its rows. Of kernels that select patterns there is one per fold and class, and only values of C share it
+ * (selected.h); Gaussian processes learn their kernel anew in every fold (gp.h). */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -13,7 +13,6 @@
 
 #include <math.h>
 #include <string.h>
-
 
 typedef struct line { /* one line of the grid */
     char *text;       /* the values, NUL-terminated one behind the other */
@@ -153,7 +152,8 @@ static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kerne
     for (size_t l = 0; status == ESP_OK && l < t->lines; l++) {
         if (!t->line[l].kernel) continue;
         esp_kernel *next;
-        status = espi_kernel_with(t->kernel[combination], t->line[l].name, esp_tuning_value(t, combination, l), &next, err);
+        status =
+            espi_kernel_with(t->kernel[combination], t->line[l].name, esp_tuning_value(t, combination, l), &next, err);
         if (status != ESP_OK) break;
         esp_kernel_free(t->kernel[combination]);
         t->kernel[combination] = next;
@@ -183,10 +183,10 @@ typedef struct search {
     espi_validation *validation;
     const esp_dataset *data;
     espi_bound *bound;
-    espi_rows *rows; /* both are made when they are needed */
-    espi_split *split;   /* per fold */
-    espi_fit *last; /* per fold: the fit of the combination before */
-    size_t previous; /* that combination; combinations: none */
+    espi_rows *rows;   /* both are made when they are needed */
+    espi_split *split; /* per fold */
+    espi_fit *last;    /* per fold: the fit of the combination before */
+    size_t previous;   /* that combination; combinations: none */
     double previous_cost;
     double *scores;
 } search;
@@ -234,12 +234,11 @@ static esp_status try_combination(search *s, size_t combination, const esp_run *
     for (size_t f = 0; status == ESP_OK && whole && f < s->validation->folds; f++) {
         espi_fit fit = {0};
         status = espi_split_score(&s->split[f], &settings, &s->validation->targets, s->rows, &fit,
-                             warm ? &s->last[f] : NULL, s->previous_cost, run, s->scores, err);
+                                  warm ? &s->last[f] : NULL, s->previous_cost, run, s->scores, err);
         espi_fit_free(&s->last[f]);
         s->last[f] = fit;
     }
-    if (status == ESP_OK)
-        status = judge(s->scores, &s->validation->targets, &settings, &t->score[combination], err);
+    if (status == ESP_OK) status = judge(s->scores, &s->validation->targets, &settings, &t->score[combination], err);
     s->previous = combination;
     s->previous_cost = settings.cost;
     espi_settings_free(&settings);
@@ -285,7 +284,8 @@ static esp_status make_group(const search *s, size_t first, espi_choice one_vs_o
         g->combination[g->count] = c;
         f->settings = settings;
         f->warm = g->count > 0 && same_but_cost(t, g->combination[g->count - 1], c);
-        f->scores = espi_alloc(s->data->rows, espi_output_count(settings, s->validation->targets.classes) * sizeof *f->scores);
+        f->scores =
+            espi_alloc(s->data->rows, espi_output_count(settings, s->validation->targets.classes) * sizeof *f->scores);
         g->count++;
         if (status == ESP_OK && f->scores == NULL) status = espi_no_memory(err);
     }
@@ -354,9 +354,25 @@ static esp_status search_kernel(search *s, size_t first, const esp_kernel *kerne
     return status;
 }
 
-esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
-                    const esp_setting *settings, size_t count, const esp_grid *grid, size_t grid_count, size_t folds,
-                    uint64_t seed, const esp_run *run, esp_tuning **out, esp_error *err)
+/* What combinations cannot be is told before hours of work. */
+static esp_status check_combinations(const search *s, const esp_kernel *kernel, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    for (size_t c = 0; status == ESP_OK && c < s->tuning->combinations; c++) {
+        espi_settings trial = {0};
+        status = combine(s, c, &trial, err);
+        if (status == ESP_OK) status = espi_selected_check(kernel, &trial, err);
+        if (status == ESP_OK && espi_learns_numbers(&trial) != espi_learns_numbers(&s->validation->settings))
+            status =
+                espi_fail(err, ESP_ERR_PARAM, "likelihood decides what targets are, and cannot be searched in a grid");
+        espi_settings_free(&trial);
+    }
+    return status;
+}
+
+esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dataset *data, const esp_setting *settings,
+                    size_t count, const esp_grid *grid, size_t grid_count, size_t folds, uint64_t seed,
+                    const esp_run *run, esp_tuning **out, esp_error *err)
 {
     espi_validation v;
     *out = NULL;
@@ -372,6 +388,7 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
         s.scores = espi_alloc(data->rows, outputs * sizeof *s.scores);
         if (s.split == NULL || s.last == NULL || s.scores == NULL) status = espi_no_memory(err);
     }
+    if (status == ESP_OK) status = check_combinations(&s, kernel, err);
     const bool selects = espi_shares_rows(&v.settings) && espi_kernel_selects(kernel);
     for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
         if (t->kernel[c] == NULL)

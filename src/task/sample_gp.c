@@ -125,10 +125,11 @@ esp_status esp_dataset_sample_gp(const esp_kernel *kernel, const esp_dataset *da
     esp_status status = check(data, name, noise, run, err);
     if (status != ESP_OK) return status;
     double *k = espi_alloc(n, n * sizeof *k), *y = espi_alloc(n, sizeof *y);
-    if (k == NULL || y == NULL) status = espi_no_memory(err);
+    if (k == NULL || y == NULL || !espi_dense_ready()) status = espi_no_memory(err);
     if (status == ESP_OK) status = esp_gram(kernel, data, NULL, run, k, err);
     if (status == ESP_OK) status = espi_progress(run, "drawing", -1.0, err);
     if (status == ESP_OK) status = draw(k, n, noise, seed, y, &added, err);
+    if (status == ESP_OK) status = espi_progress(run, "drawing", -1.0, err);
     if (status == ESP_OK) status = with_targets(data, name, y, out, err);
     if (jitter != NULL) *jitter = added;
     espi_free(k);

@@ -425,7 +425,22 @@ static esp_status store_model(const void *argument, esp_error *err)
     assert_true((status == ESP_OK) == (again != NULL));
     esp_model_free(again);
     assert_int_equal(unlink(in_directory("model")), 0);
+    char *bytes = (char *)(uintptr_t)1;
+    size_t size = 1;
+    if (status == ESP_OK) {
+        status = esp_model_bytes(lesson_model, &bytes, &size, err);
+        assert_true((status == ESP_OK) == (bytes != NULL) && (status == ESP_OK) == (size > 0));
+        esp_text_free(bytes);
+    }
     return status;
+}
+
+static esp_status fold(const void *argument, esp_error *err)
+{
+    const lesson *l = argument;
+    uint32_t number[8];
+    assert_true(esp_dataset_count(lesson_data) <= 8);
+    return esp_folds(l->learner, lesson_data, 2, 1, number, err);
 }
 
 static esp_status cross_validate(const void *argument, esp_error *err)
@@ -471,7 +486,7 @@ static void learning(void **state)
         {"gp", "sasst(tree, lambda.NP=0.3, lambda.S=0.2)", examples,
          {{"likelihood", "bernoulli"}, {"group", "NP,S"}, {"max-iterations", "0"}}, 3, {"alpha", "0.5"}, one},
     };
-    static const scenario calls[] = {learn, judge, store_model, cross_validate, tune};
+    static const scenario calls[] = {learn, judge, store_model, fold, cross_validate, tune};
     for (size_t i = 0; i < sizeof lessons / sizeof *lessons; i++) {
         const lesson *l = &lessons[i];
         esp_error err = {0};

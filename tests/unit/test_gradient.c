@@ -60,7 +60,8 @@ static double difference(esp_kernel *kernel, const espi_hyper *h, const esp_data
     return (4 * slope[1] - slope[0]) / 3;
 }
 
-static void compare(const char *text, const esp_dataset *rows, const esp_dataset *cols, ref_random *random, bool diagonal)
+static void compare(const char *text, const esp_dataset *rows, const esp_dataset *cols, ref_random *random,
+                    bool diagonal)
 {
     esp_error err;
     esp_kernel *given = kernel_of(text), *kernel;
@@ -70,7 +71,8 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     double *again = calloc(espi_kernel_places(kernel), sizeof *again);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < n; j++)
-            weight[i * n + j] = !diagonal && rows == cols && j < i ? weight[j * n + i] : ref_random_between(random, -1, 1);
+            weight[i * n + j] =
+                !diagonal && rows == cols && j < i ? weight[j * n + i] : ref_random_between(random, -1, 1);
     espi_bound *bound;
     espi_hyper *hyper;
     size_t count;
@@ -92,9 +94,11 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     double largest = 0.0;
     for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(gradient[hyper[i].place]));
     for (size_t i = 0; i < count; i++) {
-        const double expected = difference(kernel, &hyper[i], rows, cols, weight, diagonal), is = gradient[hyper[i].place];
+        const double expected = difference(kernel, &hyper[i], rows, cols, weight, diagonal),
+                     is = gradient[hyper[i].place];
         if (fabs(is - expected) > 1e-6 * fabs(expected) + 1e-9 * largest)
-            fail_msg("%s%s: d/d %s is %.12g, not %.12g", text, diagonal ? ", diagonal" : "", hyper[i].name, is, expected);
+            fail_msg("%s%s: d/d %s is %.12g, not %.12g", text, diagonal ? ", diagonal" : "", hyper[i].name, is,
+                     expected);
     }
     espi_hypers_free(hyper, count);
     free(weight);
@@ -164,7 +168,8 @@ static void assert_names(const char *text, const esp_dataset *data, const char *
 static void test_names(void **state)
 {
     (void)state;
-    esp_dataset *data = dataset_of("{\"t\": \"(S (A a) (B b))\", \"u\": \"(S (A a))\", \"x\": {\"len\": 1, \"a b\": 2}}\n");
+    esp_dataset *data =
+        dataset_of("{\"t\": \"(S (A a) (B b))\", \"u\": \"(S (A a))\", \"x\": {\"len\": 1, \"a b\": 2}}\n");
     assert_names("sst(t)", data, "lambda alpha");
     assert_names("2*sst(t)", data, "lambda alpha weight");
     assert_names("2*sst(t) + 3*rbf(x)", data, "lambda alpha gamma weight.1 weight.2");

@@ -173,6 +173,12 @@ static void round_trip(void **state)
         uint64_t bytes = 0;
         assert_ok(espi_model_size(m, &bytes, &err), "size", &err);
         assert_int_equal(bytes, first.size);
+        char *memory = NULL;
+        size_t size = 0;
+        assert_ok(esp_model_bytes(m, &memory, &size, &err), "bytes", &err);
+        assert_int_equal(size, first.size);
+        assert_memory_equal(memory, first.bytes, size);
+        esp_text_free(memory);
         assert_int_equal(fetch(first.bytes + 8, 4), recipes[i].version > 0 ? recipes[i].version : 1);
         for (size_t k = 0; k < fetch(first.bytes + 12, 4); k++)
             assert_int_equal(fetch(first.bytes + 64 + 24 * k + 8, 8) % 64, 0);

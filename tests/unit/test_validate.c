@@ -53,6 +53,28 @@ static void test_folds(void **state)
         assert_refused(espi_folds_make(&t, wrong[i], 1, one, &err), &err, "2 to the number of examples, 100");
 }
 
+/* The public function: classes are spread evenly, numbers are not looked at. */
+static void test_folds_of_data(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of("{\"y\": 1, \"x\": 1}\n{\"y\": 2, \"x\": 1}\n{\"y\": 2, \"x\": 1}\n{\"y\": 1, \"x\": 1}\n");
+    esp_dataset *bare = dataset_of("{\"x\": 1}\n{\"x\": 2}\n");
+    esp_error err = {0};
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        uint32_t fold[4];
+        assert_ok(esp_folds("svm", data, 2, seed, fold, &err), "folds", &err);
+        assert_int_equal(fold[0] + fold[3], 1);
+        assert_int_equal(fold[1] + fold[2], 1);
+        assert_ok(esp_folds("svr", data, 2, seed, fold, &err), "folds", &err);
+        assert_int_equal(fold[0] + fold[1] + fold[2] + fold[3], 2);
+        assert_refused(esp_folds("svm", data, 5, seed, fold, &err), &err, "2 to the number of examples, 4");
+        assert_refused(esp_folds("tree", data, 2, seed, fold, &err), &err, "unknown learner 'tree'");
+        assert_int_equal(esp_folds("svm", bare, 2, seed, fold, &err), ESP_ERR_PARSE);
+    }
+    esp_dataset_free(data);
+    esp_dataset_free(bare);
+}
+
 /* ---------------------------------------------------------- cross-validation */
 
 static const struct {
@@ -283,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folds),
+        cmocka_unit_test(test_folds_of_data),
         cmocka_unit_test(test_training_by_hand),
         cmocka_unit_test(test_own_targets_are_not_used),
         cmocka_unit_test(test_rare_classes),

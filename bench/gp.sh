@@ -1,0 +1,38 @@
+#!/bin/sh
+# The table of bench/results/gp.md: what a Gaussian process takes for one step of its search. See bench/run.
+program=espalier_bench_gp
+. "$(dirname "$0")/common.sh"
+out=bench/results/gp.md
+
+if [ -f "$data/quality/fr-en.jsonl.gz" ]; then
+    source='fr-en, quality estimation; kernels of the target side'
+    gzip -cd "$data/quality/fr-en.jsonl.gz" >"$work/all.jsonl"
+    column=tgt
+else
+    echo "bench: no data in $data; sampled questions stand in" >&2
+    source='sampled questions, their numbers of nodes as targets'
+    "$build/espalier" sample --grammar examples/questions.grammar --count 2000 |
+        awk '{ sub(/"y": "[A-Z]*"/, "\"y\": " gsub(/\(/, "(")); print }' >"$work/all.jsonl"
+    column=tree
+fi
+nine=''
+for label in S NP VP PP SBAR ADJP ADVP QP PRT; do nine="$nine, lambda.$label=0.4, alpha.$label=1"; done
+
+{
+    echo "# Gaussian processes"
+    echo
+    echo "Made by \`make bench\` ($(date -u +%Y-%m-%d); $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)," \
+        "$(nproc) cores, load before the start $(cut -d ' ' -f 1 /proc/loadavg)). Seconds of the processor on one thread, medians of $repeats" \
+        "alternating runs in one process. Data: $source."
+    echo
+    echo 'One log likelihood, and one with the gradient in all hyperparameters (the noise is one of them). The factor is that of the' \
+        'matrix, and includes the solutions with it; the gradient includes the inverse.'
+    echo
+    table "kernel${tab}examples${tab}hyperparameters${tab}matrix s${tab}likelihood s${tab}with gradient s${tab}share of the matrix in the likelihood${tab}of the factor${tab}share of the gradient in the last${tab}with gradient / likelihood"
+    for n in 500 1000 2000; do
+        head -n "$n" "$work/all.jsonl" >"$work/part.jsonl"
+        row "norm(sst)$tab$("$bench" likelihood "$work/part.jsonl" "$repeats" "norm(sst($column, lambda=0.4))")"
+        row "norm(sasst), nine labels$tab$("$bench" likelihood "$work/part.jsonl" "$repeats" "norm(sasst($column, lambda=0.4$nine))")"
+        row "norm(sasst), all labels$tab$("$bench" likelihood "$work/part.jsonl" "$repeats" "norm(sasst($column, lambda=0.4))" apart)"
+    done
+} | tee "$out"
