@@ -54,8 +54,8 @@ typedef struct esp_run {
      * with the model that the call is about. */
     int (*progress)(void *user, const char *stage, double fraction);
     void *user;
-    /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process tells the
-     * steps of its search. Always from the calling thread. */
+    /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process tells
+     * the steps of its search. Always from the calling thread. */
     void (*tell)(void *user, const char *line);
 } esp_run;
 
@@ -91,9 +91,8 @@ typedef struct esp_read_options {
 ESP_API esp_status esp_dataset_read(const char *path, const esp_read_options *options, const esp_run *run,
                                     esp_dataset **out, esp_error *err);
 /* The same from memory; `name` stands for the file in messages. The bytes are not kept. */
-ESP_API esp_status esp_dataset_parse(const void *bytes, size_t size, const char *name,
-                                     const esp_read_options *options, const esp_run *run, esp_dataset **out,
-                                     esp_error *err);
+ESP_API esp_status esp_dataset_parse(const void *bytes, size_t size, const char *name, const esp_read_options *options,
+                                     const esp_run *run, esp_dataset **out, esp_error *err);
 /* Writes to `path` ("-" is standard output); a file appears complete or not at all. A format that cannot
  * hold a column of the dataset is ESP_ERR_PARAM. */
 ESP_API esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_format format, esp_error *err);
@@ -103,9 +102,9 @@ ESP_API void esp_dataset_free(esp_dataset *data);
 ESP_API bool esp_format_find(const char *name, esp_format *format);
 ESP_API const char *esp_format_name(esp_format format);
 
-ESP_API size_t esp_dataset_count(const esp_dataset *data);         /* examples */
-ESP_API esp_format esp_dataset_format(const esp_dataset *data);    /* as recognised */
-ESP_API size_t esp_dataset_bad_count(const esp_dataset *data);     /* examples left out by skip_bad */
+ESP_API size_t esp_dataset_count(const esp_dataset *data);          /* examples */
+ESP_API esp_format esp_dataset_format(const esp_dataset *data);     /* as recognised */
+ESP_API size_t esp_dataset_bad_count(const esp_dataset *data);      /* examples left out by skip_bad */
 ESP_API const char *esp_dataset_first_bad(const esp_dataset *data); /* why the first was left out, or NULL */
 ESP_API size_t esp_dataset_columns(const esp_dataset *data);
 ESP_API const char *esp_dataset_column_name(const esp_dataset *data, size_t column);
@@ -133,8 +132,7 @@ ESP_API esp_status esp_dataset_summarize(const esp_dataset *data, size_t column,
 
 /* One value as text: a tree as brackets, a sequence as tokens, a vector as JSON. The caller releases it with
  * esp_text_free. */
-ESP_API esp_status esp_dataset_text(const esp_dataset *data, size_t column, size_t example, char **out,
-                                    esp_error *err);
+ESP_API esp_status esp_dataset_text(const esp_dataset *data, size_t column, size_t example, char **out, esp_error *err);
 ESP_API void esp_text_free(char *text);
 
 /* Draws `count` labelled trees from a probabilistic grammar file (docs/sampling.md): columns tree and words. */
@@ -230,16 +228,16 @@ ESP_API double esp_hyperparameters_value(const esp_hyperparameters *hyperparamet
 ESP_API esp_status esp_kernel_with_values(const esp_kernel *kernel, const double *values, esp_kernel **out,
                                           esp_error *err);
 /* Writes dK(i, j)/dp of all examples and hyperparameters to gradient[(i * n + j) * count + p], which the caller owns;
- * symmetric to the last bit. Goes through every pair of examples by itself: "gp" learns without such matrices, at a fraction of
- * the cost. ESP_ERR_RANGE if a derivative does not fit a double. */
+ * symmetric to the last bit. Goes through every pair of examples by itself: "gp" learns without such matrices, at a
+ * fraction of the cost. ESP_ERR_RANGE if a derivative does not fit a double. */
 ESP_API esp_status esp_gram_gradient(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                                      double *gradient, esp_error *err);
 
 /* Draws a target for every example of a dataset from a Gaussian process with zero mean: f is normal with the kernel's
- * values as covariances, and the target is f plus normal noise of this variance. The result has all columns of `data`; the
- * target takes the place of that of `data`, or is called "y". The same seed gives the same f whatever the noise. Takes n^2
- * numbers of memory and O(n^3) operations. `jitter` (may be NULL) gets what had to be added to the diagonal where rounding
- * leaves the kernel without a Cholesky factor, as equal examples do; 0: nothing. */
+ * values as covariances, and the target is f plus normal noise of this variance. The result has all columns of `data`;
+ * the target takes the place of that of `data`, or is called "y". The same seed gives the same f whatever the noise.
+ * Takes n^2 numbers of memory and O(n^3) operations. `jitter` (may be NULL) gets what had to be added to the diagonal
+ * where rounding leaves the kernel without a Cholesky factor, as equal examples do; 0: nothing. */
 ESP_API esp_status esp_dataset_sample_gp(const esp_kernel *kernel, const esp_dataset *data, double noise, uint64_t seed,
                                          const esp_run *run, esp_dataset **out, double *jitter, esp_error *err);
 
@@ -301,8 +299,8 @@ ESP_API size_t esp_features_entries(const esp_features *features, const size_t *
                                     const double **value);
 /* ---------------------------------------------------------- grammar rules */
 
-/* Grammar rules (docs/grammars.md) name children of productions that may be missing, and classes of labels that may stand
- * for each other; the kernel gtk matches trees by them. */
+/* Grammar rules (docs/grammars.md) name children of productions that may be missing, and classes of labels that may
+ * stand for each other; the kernel gtk matches trees by them. */
 
 /* How rules are learned. NULL stands for all zeros. */
 typedef struct esp_grammar_options {
@@ -324,8 +322,8 @@ typedef struct esp_grammar_counts {
     size_t unwritable;  /* productions left out: a label has a control character, which rules cannot name */
 } esp_grammar_counts;
 
-/* Learns rules from trees: *text is a file of rules, in a fixed order, each with the number of times it was seen; released with
- * esp_text_free. `counts` may be NULL. O(children of productions). */
+/* Learns rules from trees: *text is a file of rules, in a fixed order, each with the number of times it was seen;
+ * released with esp_text_free. `counts` may be NULL. O(children of productions). */
 ESP_API esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_options *options, char **text,
                                      esp_grammar_counts *counts, esp_error *err);
 /* Reads a file of rules and tells how they fit trees; `column` as above. */
@@ -365,11 +363,11 @@ typedef struct esp_setting {
 /* What was learned: kernel, learner, classes, support examples with their coefficients. Immutable. */
 typedef struct esp_model esp_model;
 
-/* Trains on a dataset with a target. `learner` is "svm", "svr", "perceptron" or "gp". The rows of the Gram matrix are kept in at
- * most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for classes), or with the setting
- * inducing so many rows of them, and says so before it starts. A run that stops at its limit of iterations is a
- * result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting keep-partial; "gp" keeps
- * the best so far in any case, if there is one. */
+/* Trains on a dataset with a target. `learner` is "svm", "svr", "perceptron" or "gp". The rows of the Gram matrix are
+ * kept in at most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for classes), or with
+ * the setting inducing so many rows of them, and says so before it starts. A run that stops at its limit of iterations
+ * is a result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting
+ * keep-partial; "gp" keeps the best so far in any case, if there is one. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                              const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
                              esp_error *err);
@@ -393,16 +391,16 @@ ESP_API const char *esp_model_class(const esp_model *model, size_t index);
 /* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. Long grammars in
  * its kernel are shortened there; esp_model_kernel has all. */
 ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_error *err);
-/* The hyperparameters of a Gaussian process, learned or fixed, as "name<TAB>value" lines, the largest first; empty for models of
- * other learners. Released with esp_text_free. */
+/* The hyperparameters of a Gaussian process, learned or fixed, as "name<TAB>value" lines, the largest first; empty for
+ * models of other learners. Released with esp_text_free. */
 ESP_API esp_status esp_model_hyperparameters(const esp_model *model, char **out, esp_error *err);
 
 /* Predictions for a number of examples. */
 typedef struct esp_predictions esp_predictions;
 
-/* A dataset whose columns do not fit the model is ESP_ERR_PARAM and says which is missing. The first prediction prepares
- * the model (some microseconds per support example; of a Gaussian process the factor of a matrix, n x n numbers in O(n^3)) and
- * keeps that; several threads may predict with one model. */
+/* A dataset whose columns do not fit the model is ESP_ERR_PARAM and says which is missing. The first prediction
+ * prepares the model (some microseconds per support example; of a Gaussian process the factor of a matrix, n x n
+ * numbers in O(n^3)) and keeps that; several threads may predict with one model. */
 ESP_API esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run,
                                esp_predictions **out, esp_error *err);
 ESP_API void esp_predictions_free(esp_predictions *predictions);
@@ -418,8 +416,8 @@ ESP_API const char *esp_predictions_column_name(const esp_predictions *predictio
 ESP_API double esp_predictions_column(const esp_predictions *predictions, size_t example, size_t column);
 /* Probability of a class, if the model was trained with them or is a Gaussian process, else -1. */
 ESP_API double esp_predictions_probability(const esp_predictions *predictions, size_t example, size_t class_index);
-/* Of a Gaussian process: the variance of the target around its prediction, noise included, and of the function without noise;
- * for classes both are that of the latent function, whose mean is the score. -1 for other models. */
+/* Of a Gaussian process: the variance of the target around its prediction, noise included, and of the function without
+ * noise; for classes both are that of the latent function, whose mean is the score. -1 for other models. */
 ESP_API double esp_predictions_variance(const esp_predictions *predictions, size_t example);
 ESP_API double esp_predictions_latent_variance(const esp_predictions *predictions, size_t example);
 ESP_API size_t esp_predictions_classes(const esp_predictions *predictions);
@@ -433,8 +431,9 @@ typedef struct esp_metrics esp_metrics;
 ESP_API esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
                                    esp_error *err);
 ESP_API void esp_metrics_free(esp_metrics *metrics);
-/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. "nlpd", the mean negative
- * logarithm of the predictive density (or probability) of the targets, only for a Gaussian process: else 0. */
+/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. "nlpd", the
+ * mean negative logarithm of the predictive density (or probability) of the targets, only for a Gaussian process: else
+ * 0. */
 ESP_API double esp_metrics_value(const esp_metrics *metrics, const char *name);
 /* An aligned table for people, and JSON; released with esp_text_free. */
 ESP_API esp_status esp_metrics_text(const esp_metrics *metrics, char **out, esp_error *err);
@@ -446,8 +445,8 @@ ESP_API esp_status esp_cross_validate(const char *learner, const esp_kernel *ker
                                       const esp_setting *settings, size_t count, size_t folds, uint64_t seed,
                                       const esp_run *run, esp_predictions **out, esp_error *err);
 
-/* The folds of that: fold[i], from 0, is the one in which example i is predicted. The target of a learner for numbers is
- * not stratified. */
+/* The folds of that: fold[i], from 0, is the one in which example i is predicted. The target of a learner for numbers
+ * is not stratified. */
 ESP_API esp_status esp_folds(const char *learner, const esp_dataset *data, size_t folds, uint64_t seed, uint32_t *fold,
                              esp_error *err);
 
@@ -479,17 +478,17 @@ typedef struct esp_online esp_online;
 ESP_API esp_status esp_online_new(const char *learner, const esp_kernel *kernel, const esp_setting *settings,
                                   size_t count, esp_online **out, esp_error *err);
 /* Goes on from a model that was learned online, with its kernel; settings that are given replace those of the model.
- * Average and vote replace each other; epochs 0, for a model that only predicts in another way, learns nothing and is not
- * kept. ESP_ERR_PARAM if the model was not learned online. */
+ * Average and vote replace each other; epochs 0, for a model that only predicts in another way, learns nothing and is
+ * not kept. ESP_ERR_PARAM if the model was not learned online. */
 ESP_API esp_status esp_online_resume(const esp_model *model, const esp_setting *settings, size_t count,
                                      const esp_run *run, esp_online **out, esp_error *err);
-/* Goes on from a checkpoint, which is the model of an unfinished run: the next esp_online_learn or esp_online_read passes
- * over the examples it has seen, and ends as the undisturbed run would have, to the last bit. The run is told again as it
- * was begun: by its kernel, or by the model that it resumed (then `kernel` is NULL). ESP_ERR_PARAM, with what differs, if
- * that or a setting is not as it was. */
+/* Goes on from a checkpoint, which is the model of an unfinished run: the next esp_online_learn or esp_online_read
+ * passes over the examples it has seen, and ends as the undisturbed run would have, to the last bit. The run is told
+ * again as it was begun: by its kernel, or by the model that it resumed (then `kernel` is NULL). ESP_ERR_PARAM, with
+ * what differs, if that or a setting is not as it was. */
 ESP_API esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_model *resumed,
-                                       const esp_setting *settings, size_t count, const esp_run *run,
-                                       esp_online **out, esp_error *err);
+                                       const esp_setting *settings, size_t count, const esp_run *run, esp_online **out,
+                                       esp_error *err);
 ESP_API void esp_online_free(esp_online *online);
 
 /* Learns from all examples, as often as the setting epochs says, in their order or shuffled. */
@@ -502,19 +501,19 @@ ESP_API esp_status esp_online_read(esp_online *online, const char *path, const e
 typedef struct esp_online_stats {
     uint64_t examples, mistakes; /* seen in all epochs; predicted wrongly before learning from them */
     uint64_t updates;
-    size_t epoch;                /* the present one, from 1 */
-    uint64_t bad;                /* examples that skip_bad left out */
-    double accuracy;             /* of the predictions before learning */
-    double f1;                   /* of the positive class; the mean over classes from three on; 0 if undefined */
+    size_t epoch;    /* the present one, from 1 */
+    uint64_t bad;    /* examples that skip_bad left out */
+    double accuracy; /* of the predictions before learning */
+    double f1;       /* of the positive class; the mean over classes from three on; 0 if undefined */
     size_t classes;
-    size_t nodes, vertices;      /* tree nodes in the model; different subtrees among them */
-    size_t bytes;                /* memory of the model */
+    size_t nodes, vertices; /* tree nodes in the model; different subtrees among them */
+    size_t bytes;           /* memory of the model */
 } esp_online_stats;
 ESP_API void esp_online_measure(const esp_online *online, esp_online_stats *out);
 /* Examples seen in all epochs; at no cost, unlike the above. */
 ESP_API uint64_t esp_online_examples(const esp_online *online);
-/* `watch` is called after every `every`-th example (0: never) of a run, and when a run that continues has passed over all
- * examples that it had seen, from the calling thread; a status other than ESP_OK ends the run with it. */
+/* `watch` is called after every `every`-th example (0: never) of a run, and when a run that continues has passed over
+ * all examples that it had seen, from the calling thread; a status other than ESP_OK ends the run with it. */
 typedef esp_status (*esp_online_watcher)(void *user, const esp_online *online, esp_error *err);
 ESP_API void esp_online_watch(esp_online *online, uint64_t every, esp_online_watcher watch, void *user);
 
@@ -526,14 +525,14 @@ ESP_API esp_status esp_online_model(const esp_online *online, esp_model **out, e
 
 /* ------------------------------------------------------------ explanations */
 
-/* What decides in a model (docs/explain.md). A decision function is a bias and a sum of terms, one for each summand of the
- * kernel expression, and a term is a sum over features u:
+/* What decides in a model (docs/explain.md). A decision function is a bias and a sum of terms, one for each summand of
+ * the kernel expression, and a term is a sum over features u:
  *
  *     f(x) = bias + sum over terms of  sum over u of weight(u) * value_u(x)
  *
- * The value of a feature is how often x has it; under norm(...) it is divided by sqrt(K(x, x)). Where a term has no such
- * features (ptk, gtk, poly, rbf, products, powers, norms of sums), the support examples stand in their place: the weight is
- * the coefficient of one, the value its kernel value with x. */
+ * The value of a feature is how often x has it; under norm(...) it is divided by sqrt(K(x, x)). Where a term has no
+ * such features (ptk, gtk, poly, rbf, products, powers, norms of sums), the support examples stand in their place: the
+ * weight is the coefficient of one, the value its kernel value with x. */
 typedef enum esp_feature_kind {
     ESP_FEATURE_FRAGMENT, /* of trees (st, sst, sasst, fsst); value: nodes of x at which it matches */
     ESP_FEATURE_WORD,     /* a leaf of trees (bow=...); value: how often x has it */
@@ -547,12 +546,13 @@ ESP_API const char *esp_feature_kind_name(esp_feature_kind kind);
 /* A model made ready to be explained. */
 typedef struct esp_explainer esp_explainer;
 
-/* `model` must outlive the explainer. ESP_ERR_PARAM if its decisions are no sums (a voted perceptron), ESP_ERR_RANGE if a
- * weight does not fit a double. About the cost of the first prediction. */
+/* `model` must outlive the explainer. ESP_ERR_PARAM if its decisions are no sums (a voted perceptron), ESP_ERR_RANGE if
+ * a weight does not fit a double. About the cost of the first prediction. */
 ESP_API esp_status esp_explainer_new(const esp_model *model, const esp_run *run, esp_explainer **out, esp_error *err);
 ESP_API void esp_explainer_free(esp_explainer *explainer);
 
-/* The terms of the kernel, in its order: their expressions with weights in front ("0.3*norm(sst(tree, lambda=0.4))"). */
+/* The terms of the kernel, in its order: their expressions with weights in front ("0.3*norm(sst(tree, lambda=0.4))").
+ */
 ESP_API size_t esp_explainer_terms(const esp_explainer *explainer);
 ESP_API const char *esp_explainer_term(const esp_explainer *explainer, size_t term);
 /* What its features are; st, sst and sasst with bow have words besides fragments. */
@@ -565,14 +565,15 @@ ESP_API const char *esp_explainer_column(const esp_explainer *explainer, size_t 
 
 /* NULL stands for all zeros. */
 typedef struct esp_explain_options {
-    /* The class to speak for: with two classes the first one turns all signs, one-vs-one leaves its pairs alone, each as a
-     * function that is positive for it. NULL: all decision functions as they are; of two classes that is the second. */
+    /* The class to speak for: with two classes the first one turns all signs, one-vs-one leaves its pairs alone, each
+     * as a function that is positive for it. NULL: all decision functions as they are; of two classes that is the
+     * second. */
     const char *class_name;
     size_t top;      /* features of a list at most; 0: 20 */
     size_t max_size; /* productions of a fragment, tokens of a pattern; 0: any number */
     int sign;        /* of the weights in esp_explain: 1 or -1 for those above or below 0; 0: both, by absolute value */
-    uint64_t effort; /* fragments and patterns that the search for one list may grow; 0: 1,000,000 for a model, 20,000 for
-                        an example. Beyond, the list is what was found until then */
+    uint64_t effort; /* fragments and patterns that the search for one list may grow; 0: 1,000,000 for a model, 20,000
+                        for an example. Beyond, the list is what was found until then */
     bool shares;     /* also the shares of nodes, in esp_explain_example */
 } esp_explain_options;
 
@@ -580,8 +581,9 @@ typedef struct esp_feature {
     size_t output; /* the decision function, in the order of esp_explanation_output */
     size_t term;
     esp_feature_kind kind;
-    /* A fragment as brackets in which (NP ...) is a node without its children, as esp_patterns_text gives them; a word as it is;
-     * tokens as in data files; the name of a value; the number of a support example from 1 on, and its columns. */
+    /* A fragment as brackets in which (NP ...) is a node without its children, as esp_patterns_text gives them; a word
+     * as it is; tokens as in data files; the name of a value; the number of a support example from 1 on, and its
+     * columns. */
     const char *text;
     size_t size;         /* productions of a fragment, tokens of a pattern; else 1 */
     double weight;       /* of an example: its coefficient */
@@ -595,14 +597,15 @@ typedef struct esp_feature {
 typedef struct esp_explanation esp_explanation;
 
 /* The features with the largest weights: for each decision function and each term with features a list of its own, the
- * largest first, of equal ones the smaller, then by the bytes of their texts. The search is best-first and exact unless `effort` is spent;
- * weights that differ by less than 1e-9 of themselves count as equal, and of many equal ones at the end of a list any may
- * be left out. ESP_ERR_PARAM if no term has features, with what can be explained instead, or if the class is unknown. */
+ * largest first, of equal ones the smaller, then by the bytes of their texts. The search is best-first and exact unless
+ * `effort` is spent; weights that differ by less than 1e-9 of themselves count as equal, and of many equal ones at the
+ * end of a list any may be left out. ESP_ERR_PARAM if no term has features, with what can be explained instead, or if
+ * the class is unknown. */
 ESP_API esp_status esp_explain(const esp_explainer *explainer, const esp_explain_options *options, const esp_run *run,
                                esp_explanation **out, esp_error *err);
-/* One example: for each decision function the features of all terms that push its score up, the largest contribution first, then
- * those that push it down, the lowest first, `top` of each at most. ESP_ERR_PARAM if the data do not fit the model or have no
- * such example. */
+/* One example: for each decision function the features of all terms that push its score up, the largest contribution
+ * first, then those that push it down, the lowest first, `top` of each at most. ESP_ERR_PARAM if the data do not fit
+ * the model or have no such example. */
 ESP_API esp_status esp_explain_example(const esp_explainer *explainer, const esp_dataset *data, size_t example,
                                        const esp_explain_options *options, const esp_run *run, esp_explanation **out,
                                        esp_error *err);
@@ -612,14 +615,14 @@ ESP_API void esp_explanation_free(esp_explanation *explanation);
 ESP_API size_t esp_explanation_outputs(const esp_explanation *explanation);
 ESP_API const char *esp_explanation_output(const esp_explanation *explanation, size_t output);
 ESP_API size_t esp_explanation_terms(const esp_explanation *explanation); /* as of the explainer */
-/* Its features: by decision function, then by term (esp_explain), or those that push up before the others. NULL past the
- * last. */
+/* Its features: by decision function, then by term (esp_explain), or those that push up before the others. NULL past
+ * the last. */
 ESP_API size_t esp_explanation_count(const esp_explanation *explanation);
 ESP_API const esp_feature *esp_explanation_feature(const esp_explanation *explanation, size_t index);
 /* The weight of a feature in any of the decision functions; of fseq and fsst, 0 where that one did not select it. */
 ESP_API double esp_explanation_weight(const esp_explanation *explanation, size_t index, size_t output);
-/* Whether the lists of a decision function are exact. If not, no feature that is left out has a weight (of an example: a
- * contribution) above *bound in absolute value; if so, *bound is 0. `bound` may be NULL. */
+/* Whether the lists of a decision function are exact. If not, no feature that is left out has a weight (of an example:
+ * a contribution) above *bound in absolute value; if so, *bound is 0. `bound` may be NULL. */
 ESP_API bool esp_explanation_is_exact(const esp_explanation *explanation, size_t output, double *bound);
 
 /* Of an example, 0 otherwise: score = bias + the scores of the terms = bias + all contributions listed + rest. */
@@ -637,12 +640,12 @@ typedef struct esp_node {
 /* The nodes of an example's tree; 0 unless shares were asked for and the term has fragments. */
 ESP_API size_t esp_explanation_nodes(const esp_explanation *explanation, size_t term);
 ESP_API const esp_node *esp_explanation_node(const esp_explanation *explanation, size_t term, size_t node);
-/* A node's share: every place of a fragment divides its contribution equally among the nodes whose productions it holds, a
- * leaf has what bow gives. The shares of a tree add up to the score of the term. */
+/* A node's share: every place of a fragment divides its contribution equally among the nodes whose productions it
+ * holds, a leaf has what bow gives. The shares of a tree add up to the score of the term. */
 ESP_API double esp_explanation_share(const esp_explanation *explanation, size_t term, size_t node, size_t output);
 
-/* The explanation as JSON Lines, for programs: a line per feature, or one line per decision function of an example, whose
- * number is told (docs/explain.md). Released with esp_text_free. */
+/* The explanation as JSON Lines, for programs: a line per feature, or one line per decision function of an example,
+ * whose number is told (docs/explain.md). Released with esp_text_free. */
 ESP_API esp_status esp_explanation_json(const esp_explanation *explanation, char **out, esp_error *err);
 
 /* ----------------------------------------------------------------- reports */
@@ -655,11 +658,12 @@ typedef struct esp_report_options {
     size_t top;            /* features of a list at most; 0: 12 */
 } esp_report_options;
 
-/* Writes a page (HTML) about a model to `path` ("-" is standard output), which appears complete or not at all: what the model
- * is, the features that decide in it, and with data (or NULL) how good it is on them where they have targets, how its scores are
- * spread, examples with what decided about them, and what the data are like (docs/report.md). The page needs nothing besides itself; it holds
- * texts of the data, so it is as confidential as they are. The same arguments give the same bytes. The cost is that of predicting
- * the data and explaining some of them. ESP_ERR_PARAM if the data do not fit the model or are empty. */
+/* Writes a page (HTML) about a model to `path` ("-" is standard output), which appears complete or not at all: what the
+ * model is, the features that decide in it, and with data (or NULL) how good it is on them where they have targets, how
+ * its scores are spread, examples with what decided about them, and what the data are like (docs/report.md). The page
+ * needs nothing besides itself; it holds texts of the data, so it is as confidential as they are. The same arguments
+ * give the same bytes. The cost is that of predicting the data and explaining some of them. ESP_ERR_PARAM if the data
+ * do not fit the model or are empty. */
 ESP_API esp_status esp_report_write(const esp_model *model, const esp_dataset *data, const esp_report_options *options,
                                     const char *path, const esp_run *run, esp_error *err);
 

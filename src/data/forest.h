@@ -1,4 +1,4 @@
-/* The shared forest: every different subtree of a column of trees is one vertex (SPEC: hash-consing).
+/* The shared forest: every different subtree of a column of trees is one vertex (hash-consing).
  *
  * A vertex is an inner node with all that is below it; its children are vertices with smaller numbers, or
  * leaves. Vertices with the same production (label, and the ordered labels of the children, each marked leaf
@@ -57,7 +57,8 @@ uint32_t espi_forest_find_production(const espi_forest *forest, uint32_t label, 
 /* For each production of `from`, the equal one of `to` or ESPI_NO_NODE; NULL if memory is out. */
 uint32_t *espi_forest_map_productions(const espi_forest *from, const espi_forest *to);
 
-/* How much a forest holds, and back to that: what came later is forgotten, roots left alone, and its numbers are given anew. */
+/* How much a forest holds, and back to that: what came later is forgotten, roots left alone, and its numbers are given
+ * anew. */
 typedef struct espi_forest_mark {
     size_t symbols, vertices, productions;
 } espi_forest_mark;
@@ -80,7 +81,7 @@ typedef struct espi_walk {
     struct espi_walk_frame {
         espi_ref vertex;
         uint32_t next; /* the child to look at next */
-    } *frame;
+    } * frame;
     size_t depth, capacity;
 } espi_walk;
 

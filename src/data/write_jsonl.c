@@ -1,4 +1,5 @@
-/* JSON Lines; see read_jsonl.c. Only what JSON requires is escaped, so bytes that are no UTF-8 stay as they are. */
+/* JSON Lines; see read_jsonl.c. */
+#include "base/json.h"
 #include "base/number.h"
 #include "base/status.h"
 #include "data/reader.h"
@@ -6,23 +7,6 @@
 
 #include <stdio.h>
 #include <string.h>
-
-void espi_text_json(espi_text *t, const char *bytes, size_t size)
-{
-    static const char letter[0x20] = {['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'};
-    size_t done = 0;
-    if (size == 0) return;
-    for (size_t i = 0; i < size; i++) {
-        const unsigned char c = (unsigned char)bytes[i];
-        if (c >= 0x20 && c != '"' && c != '\\') continue;
-        char escape[8] = {'\\', (char)(c >= 0x20 ? c : (unsigned char)letter[c])};
-        if (escape[1] == '\0') snprintf(escape, sizeof escape, "\\u%04X", c);
-        espi_text_add(t, bytes + done, i - done);
-        espi_text_string(t, escape);
-        done = i + 1;
-    }
-    espi_text_add(t, bytes + done, size - done);
-}
 
 static void add_name(espi_text *t, const char *name, size_t size)
 {

@@ -37,8 +37,6 @@ void espi_tree_printer_free(espi_tree_printer *printer);
 void espi_text_label(espi_text *text, const espi_symbol *label);
 /* A sequence as tokens separated by single blanks, factors by '|', escaped so that they read back. */
 void espi_text_sequence(espi_text *text, const espi_sequences *sequences, size_t row);
-/* The inside of a JSON string. */
-void espi_text_json(espi_text *text, const char *bytes, size_t size);
 /* A vector as JSON: an object, an array or a number. */
 void espi_text_vector(espi_text *text, const espi_vectors *vectors, size_t row);
 

@@ -1,4 +1,4 @@
-/* The annotated DAG (SPEC 7; Aiolli et al. 2007): the different subtrees of a set of trees, grouped by production,
+/* The annotated DAG (Aiolli et al. 2007): the different subtrees of a set of trees, grouped by production,
  * with the places where each occurs.
  *
  *     C(u, v) = 0                                       productions of u and v differ
@@ -23,9 +23,9 @@ typedef struct espi_occurrence {
 typedef struct espi_group { /* the vertices of one production */
     uint32_t inner;         /* inner children; 0: a pre-terminal, whose group is one vertex */
     uint32_t vertices, capacity;
-    uint32_t *child; /* position-major: of position k, child[2k*capacity + r] is the group and
-                        child[(2k+1)*capacity + r] the rank of the child of vertex r */
-    uint32_t *first; /* the tree that brought vertex r; increasing; in the same block. Pre-terminals have none */
+    uint32_t *child;     /* position-major: of position k, child[2k*capacity + r] is the group and
+                            child[(2k+1)*capacity + r] the rank of the child of vertex r */
+    uint32_t *first;     /* the tree that brought vertex r; increasing; in the same block. Pre-terminals have none */
     espi_occurrence *at; /* in order of trees */
     size_t occurrences, at_capacity;
     uint8_t *dense; /* of a frequent pre-terminal: how often it occurs in each tree; NULL: as told by `at` alone */
@@ -34,7 +34,7 @@ typedef struct espi_group { /* the vertices of one production */
 typedef struct espi_dag { /* of zeros: empty */
     espi_group *group;
     size_t groups;
-    uint32_t *rank; /* of each vertex of the forest in its group; ESPI_NO_NODE: not in the DAG */
+    uint32_t *rank;  /* of each vertex of the forest in its group; ESPI_NO_NODE: not in the DAG */
     size_t vertices; /* of the forest */
     size_t trees;
     bool scores_only; /* occurrences are not kept; no rows */
@@ -43,7 +43,8 @@ typedef struct espi_dag { /* of zeros: empty */
 /* lambda and alpha per group. */
 typedef struct espi_decay {
     const double *lambda, *alpha;
-    const uint32_t *lambda_place, *alpha_place; /* where their derivatives go, ESPI_NO_NODE: nowhere; only for gradients */
+    const uint32_t *lambda_place,
+        *alpha_place; /* where their derivatives go, ESPI_NO_NODE: nowhere; only for gradients */
 } espi_decay;
 
 /* Adds the next tree; groups and vertices may be new. A DAG after a failure can only be freed. */

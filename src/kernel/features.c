@@ -1,4 +1,4 @@
-/* Patterns as features (SPEC 5): the sparse vectors over which fseq and fsst sum, for whoever wants them by themselves.
+/* Patterns as features: the sparse vectors over which fseq and fsst sum, for whoever wants them by themselves.
  *
  *     row S, column u:  phi_u(S),  with lambda = 1 the number of times that u occurs in S */
 #include "base/alloc.h"
@@ -37,7 +37,8 @@ size_t esp_features_entries(const esp_features *f, const size_t **start, const u
 }
 
 /* The texts as a selection of patterns. */
-static esp_status read_patterns(const espi_leaf *leaf, const esp_dataset *patterns, espi_selection **out, esp_error *err)
+static esp_status read_patterns(const espi_leaf *leaf, const esp_dataset *patterns, espi_selection **out,
+                                esp_error *err)
 {
     const bool trees = leaf->class == &espi_kernel_fsst;
     if (patterns->columns != 1 || patterns->column[0].type != (trees ? ESP_COLUMN_TREE : ESP_COLUMN_SEQUENCE))

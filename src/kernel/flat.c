@@ -1,5 +1,5 @@
 /* Delta(a, b) = lambda * prod_k (alpha + Delta(a_k, b_k)) over pairs of nodes with equal productions, summed
- * (SPEC 2; Moschitti 2006, eq. 2 and section 3). */
+ * (Moschitti 2006, eq. 2 and section 3). */
 #include "kernel/flat.h"
 
 #include "base/alloc.h"
@@ -21,8 +21,8 @@ void espi_flat_free(espi_flat *t)
 size_t espi_flat_bytes(const espi_flat *t)
 {
     return t->capacity[0] * sizeof *t->production + t->capacity[1] * sizeof *t->first +
-           t->capacity[2] * sizeof *t->child + t->capacity[3] * sizeof *t->sorted +
-           t->capacity[4] * sizeof *t->place + t->capacity[5] * sizeof *t->run;
+           t->capacity[2] * sizeof *t->child + t->capacity[3] * sizeof *t->sorted + t->capacity[4] * sizeof *t->place +
+           t->capacity[5] * sizeof *t->run;
 }
 
 static bool reserve_nodes(espi_flat *t, size_t nodes)

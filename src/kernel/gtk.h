@@ -1,4 +1,4 @@
-/* The grammar-driven tree kernel (SPEC 4; Che et al. 2008):
+/* The grammar-driven tree kernel (Che et al. 2008):
  *
  *     Delta(n1, n2) = lambda * M(label1, label2) * [same words]                   both pre-terminals
  *                   = lambda * sum over (J1, J2) of lambda1^removed * prod_k s(a_k, b_k)   both not, equal labels

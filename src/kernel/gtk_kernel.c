@@ -1,4 +1,4 @@
-/* The grammar-driven tree kernel (SPEC 4; Che et al. 2008; gtk.h). `fgtk3` matches each tree of the rows against the
+/* The grammar-driven tree kernel (Che et al. 2008; gtk.h). `fgtk3` matches each tree of the rows against the
  * DAG of the columns; `fgtk2`, `fgtk1` and `gtk` go pair by pair and are there to check and to compare. */
 #include "base/alloc.h"
 #include "base/parallel.h"

@@ -6,7 +6,7 @@
  *           D_p(i, j) = P_{p-1}(i, j) + q_j D_p(i, j-1) + o_i D_p(i-1, j) - o_i q_j D_p(i-1, j-1)
  * FGTK-III  A(i, j) = s_ij (D(i-1, j-1) + E(i-1, j-1)) + o_i A(i-1, j),   D(i, j) = A(i, j) + q_j D(i, j-1)
  *
- * (Che et al. 2008, eqs. 12-14 and 20-24, with s = m + Delta in place of Delta: SPEC 4). Delta / lambda is the sum over p >=
+ * (Che et al. 2008, eqs. 12-14 and 20-24, with s = m + Delta in place of Delta). Delta / lambda is the sum over p >=
  * 1 of K_p(m, n); of P_p(i, j) o_{i+1} .. o_m q_{j+1} .. q_n over p, i and j; and D(m, n). In the third, between two
  * pairs that are kept, children of n1 are skipped before those of n2, so that every alignment counts once and nothing
  * is subtracted; the empty alignment E never enters D. GTK sums over all variations instead. */

@@ -26,7 +26,8 @@ typedef struct espi_parameter {
     bool low_open;    /* `low` itself is not allowed */
     bool infinite;    /* `inf` is allowed; `high` is then infinite too */
     bool per_symbol;  /* may also be given for one label or feature: name.LABEL=value */
-    double draw_low, draw_high; /* a hyperparameter: where learners draw its first values, by their logarithms; 0: none */
+    double draw_low,
+        draw_high; /* a hyperparameter: where learners draw its first values, by their logarithms; 0: none */
     const char *const *choices; /* of ESPI_CHOICE, ended by NULL; the value is the index */
 } espi_parameter;
 
@@ -41,8 +42,8 @@ typedef struct espi_symbol_value { /* name.LABEL=value */
 typedef struct espi_kernel_class espi_kernel_class;
 typedef struct espi_online_class espi_online_class; /* online.h */
 
-/* How a sum of kernels that grows is evaluated: shared structures (the annotated DAG, inverted lists); tree by tree with
- * FTK; or pair by pair, from the definition. All give the same values. */
+/* How a sum of kernels that grows is evaluated: shared structures (the annotated DAG, inverted lists); tree by tree
+ * with FTK; or pair by pair, from the definition. All give the same values. */
 typedef enum espi_form { ESPI_FORM_DAG, ESPI_FORM_FOREST, ESPI_FORM_PLAIN } espi_form;
 
 typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to data */
@@ -51,9 +52,9 @@ typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to dat
     double value[ESPI_MAX_PARAMETERS];
     espi_symbol_value *symbol;
     size_t symbols, symbol_capacity;
-    struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); owned. Expressions have
-                                         none, and a copy of a kernel by its text has none again */
-    struct espi_rules *rules; /* of the parameter of type ESPI_RULES (rules.h); NULL: none */
+    struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); owned. Expressions
+                                         have none, and a copy of a kernel by its text has none again */
+    struct espi_rules *rules;         /* of the parameter of type ESPI_RULES (rules.h); NULL: none */
 } espi_leaf;
 
 typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;
@@ -84,8 +85,8 @@ struct espi_kernel_class {
     /* out[i] = K(i, i) for all examples of one side. */
     esp_status (*diagonal)(const espi_part *part, espi_side side, const esp_run *run, double *out, esp_error *err);
     /* K(i, j) of any two examples, without overflow. */
-    esp_status (*pair)(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
-                       espi_wide *value, esp_error *err);
+    esp_status (*pair)(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j, espi_wide *value,
+                       esp_error *err);
 
     /* The scorer: for each output k the sum over j of coefficient[j * outputs + k] K(., j), all folded into one
      * structure, and its values for a row. Where nothing folds (no such function, or *folded NULL) the examples stay
@@ -95,7 +96,7 @@ struct espi_kernel_class {
     esp_status (*score)(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
                         esp_error *err);
 
-    /* For all hyperparameters of the leaf at once (SPEC 2.4), gradient[p] += sum_j weight[j - from] dK(row, j)/d value[p],
+    /* For all hyperparameters of the leaf at once, gradient[p] += sum_j weight[j - from] dK(row, j)/d value[p],
      * j = from .. to-1; p past the class's parameters stands for leaf->symbol[p - parameters]. It costs a few rows,
      * whatever their number; values that overflow make it not finite. NULL: not differentiable. */
     esp_status (*gradient)(const espi_part *part, void *workspace, size_t row, size_t from, size_t to,
@@ -116,7 +117,8 @@ extern const espi_kernel_class *const espi_kernels[];
 /* The value of a parameter of a leaf, by name; the name must be one of the class. */
 double espi_leaf_value(const espi_leaf *leaf, const char *name);
 
-/* The features of a column over the selection of a leaf of fseq or fsst; the caller frees the bag, also after a failure. */
+/* The features of a column over the selection of a leaf of fseq or fsst; the caller frees the bag, also after a
+ * failure. */
 struct espi_bag;
 esp_status espi_selection_bag(const espi_leaf *leaf, const espi_column *column, const esp_run *run,
                               struct espi_bag *bag, esp_error *err);

@@ -1,4 +1,4 @@
-/* Gradients of the rows that match.c computes, in reverse (SPEC 2.4): for all lambda and alpha at once. */
+/* Gradients of the rows that match.c computes, in reverse: for all lambda and alpha at once. */
 #ifndef ESPI_MATCH_GRADIENT_H
 #define ESPI_MATCH_GRADIENT_H
 

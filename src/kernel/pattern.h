@@ -4,11 +4,11 @@
  * A set of patterns is therefore a tree of steps. Its nodes are numbered level by level, so that the children of a node
  * lie side by side and have larger numbers than it; no node holds a pointer.
  *
- * The features of a sequence S over a trie (SPEC 5), each kept u being one of them:
+ * The features of a sequence S over a trie, each kept u being one of them:
  *     phi_u(S) = sum over positions i with u = S[i] of lambda^(span(i) - |u|)
  * where position i_k may take any factor of its token; a factor that a token has twice counts twice, as in seq.
  *
- * A fragment of a tree holds for each of its nodes all children or none, and at least one production (SPEC 2). Its
+ * A fragment of a tree holds for each of its nodes all children or none, and at least one production. Its
  * nodes without children that are no leaves are open. It grows by giving one open node a production; the open nodes to
  * the left of that one are closed for good, so that every fragment grows in one way only. Features:
  *

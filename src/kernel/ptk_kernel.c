@@ -1,4 +1,4 @@
-/* The partial tree kernel (SPEC 3; Moschitti, ECML 2006; that of SVM-light-TK and KeLP). Labels are compared as
+/* The partial tree kernel (Moschitti, ECML 2006; that of SVM-light-TK and KeLP). Labels are compared as
  * text, and children may be skipped:
  *
  *     K(T1, T2)     = sum over all nodes, leaves included, of Delta(n1, n2)

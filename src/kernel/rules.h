@@ -1,4 +1,4 @@
-/* Grammar rules: what is known about a grammar, to soften the match of trees (SPEC 4; docs/grammars.md). A file has
+/* Grammar rules: what is known about a grammar, to soften the match of trees (docs/grammars.md). A file has
  * lines of two kinds, besides blank ones and what follows a '#':
  *
  *     NP -> DT [JJ] NN        a production; children in brackets may be missing

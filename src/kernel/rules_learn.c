@@ -1,4 +1,4 @@
-/* Learning grammar rules from trees, and how rules fit trees (SPEC 4): a child of a production is optional where the
+/* Learning grammar rules from trees, and how rules fit trees: a child of a production is optional where the
  * production without it is itself seen often. */
 #include "base/alloc.h"
 #include "base/status.h"

@@ -1,4 +1,4 @@
-/* Kernels over selected patterns (SPEC 5):
+/* Kernels over selected patterns:
  *
  *     fseq  sum over kept sequences u of phi_u(S) phi_u(T)
  *     fsst  sum over kept fragments f of lambda^productions(f) c_f(S) c_f(T)

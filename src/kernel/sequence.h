@@ -1,4 +1,4 @@
-/* The gapped sequence kernel (SPEC 5; Suzuki et al. 2004): three ways to one value.
+/* The gapped sequence kernel (Suzuki et al. 2004): three ways to one value.
  *
  *     K(S, T) = sum over u, 1 <= |u| <= n, of phi_u(S) phi_u(T)
  *     phi_u(S) = sum over the places i of u in S of lambda^(gaps of i)

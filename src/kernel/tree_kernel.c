@@ -1,4 +1,4 @@
-/* Subtree (ST), subset-tree (SST) and symbol-aware subset-tree kernels (SPEC 2; Moschitti 2006, Beck et al. 2015):
+/* Subtree (ST), subset-tree (SST) and symbol-aware subset-tree kernels (Moschitti 2006, Beck et al. 2015):
  *
  *     K(T1, T2)     = sum over nodes of Delta(n1, n2)  +  bow * (pairs of equal leaves)
  *     Delta(n1, n2) = lambda_x * prod_k (alpha_x + Delta(n1_k, n2_k))   equal productions, x the label; else 0
@@ -26,11 +26,11 @@ typedef struct tree_part {
     uint32_t *shared;               /* productions of rows -> shared numbers; NULL: rows is cols */
     double *lambda, *alpha;         /* per shared number */
     uint32_t *lambda_place, *alpha_place;
-    size_t places;                  /* of the gradient: parameters, then values by label */
+    size_t places; /* of the gradient: parameters, then values by label */
     size_t bow_place;
     espi_decay decay;
-    espi_plans row_plans, col_plans; /* row_plans.chunk NULL: rows is cols */
-    espi_dag dag;                    /* algorithm dag */
+    espi_plans row_plans, col_plans;  /* row_plans.chunk NULL: rows is cols */
+    espi_dag dag;                     /* algorithm dag */
     espi_flat *flat_rows, *flat_cols; /* the others; flat_rows NULL: rows is cols */
     double bow;
     espi_symbols words;
@@ -296,8 +296,8 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     return status;
 }
 
-static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
-                       espi_wide *value, esp_error *err)
+static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j, espi_wide *value,
+                       esp_error *err)
 {
     const tree_part *t = view(part);
     const espi_plan a = espi_plan_of(plans_of(t, side_i), i), b = espi_plan_of(plans_of(t, side_j), j);

@@ -1,4 +1,4 @@
-/* Vector kernels (SPEC 6):  linear  x.y      poly  (gamma x.y + coef0)^degree      rbf  exp(-gamma |x - y|^2)
+/* Vector kernels:  linear  x.y      poly  (gamma x.y + coef0)^degree      rbf  exp(-gamma |x - y|^2)
  *
  * A row of dot products comes from inverted lists in one pass; poly and rbf are functions of it. With a gamma for each
  * feature d (automatic relevance determination), rbf is exp(-sum_d gamma_d (x_d - y_d)^2), and squares and products
@@ -121,7 +121,7 @@ typedef struct vector_part {
     espi_part part;
     const struct vector_part *base; /* whose names, cols and lists are used: this part's own, or those of another */
     espi_shape shape;
-    espi_symbols names; /* features of the columns' side */
+    espi_symbols names;  /* features of the columns' side */
     espi_bag rows, cols; /* rows.row == NULL: both sides are `cols` */
     espi_lists lists;
     double *weighted; /* the values of the rows with weights; NULL: there are none */
@@ -243,8 +243,8 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     const espi_sparse x = espi_bag_row(a, i);
     if (v->shape.kind == ESPI_POLY) espi_shape_powers(&v->shape, out, to - from);
     for (size_t j = from; j < to && v->shape.kind == ESPI_RBF; j++)
-        out[j - from] = espi_shape_value(&v->shape, x, espi_bag_row(b, j), a->square[i] + b->square[j], a->other[i],
-                                         out[j - from]);
+        out[j - from] =
+            espi_shape_value(&v->shape, x, espi_bag_row(b, j), a->square[i] + b->square[j], a->other[i], out[j - from]);
     return ESP_OK;
 }
 
@@ -270,8 +270,8 @@ static espi_wide wide_dot(const espi_bag *a, size_t i, const espi_bag *b, size_t
     return sum;
 }
 
-static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j,
-                       espi_wide *value, esp_error *err)
+static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_side side_j, size_t j, espi_wide *value,
+                       esp_error *err)
 {
     (void)err;
     const vector_part *v = view(part);
@@ -445,20 +445,18 @@ const espi_kernel_class espi_kernel_linear = {
 const espi_kernel_class espi_kernel_poly = {
     .name = "poly",
     .help = "polynomial (gamma x.y + coef0)^degree",
-    .parameters =
-        (const espi_parameter[]){
-            {.info = {"degree", "exponent", "3", "a whole number from 1 to 100"},
-             .type = ESPI_INTEGER,
-             .low = 1.0,
-             .high = 100.0},
-            GAMMA("scale of the dot product", false),
-            {.info = {"coef0", "constant added before the power", "1", "a number >= 0"},
-             .type = ESPI_NUMBER,
-             .low = 0.0,
-             .high = HUGE_VAL,
-             .draw_low = 1e-2,
-             .draw_high = 10.0},
-            {.info = {0}}},
+    .parameters = (const espi_parameter[]){{.info = {"degree", "exponent", "3", "a whole number from 1 to 100"},
+                                            .type = ESPI_INTEGER,
+                                            .low = 1.0,
+                                            .high = 100.0},
+                                           GAMMA("scale of the dot product", false),
+                                           {.info = {"coef0", "constant added before the power", "1", "a number >= 0"},
+                                            .type = ESPI_NUMBER,
+                                            .low = 0.0,
+                                            .high = HUGE_VAL,
+                                            .draw_low = 1e-2,
+                                            .draw_high = 10.0},
+                                           {.info = {0}}},
     VECTOR_KERNEL,
 };
 
@@ -466,12 +464,11 @@ const espi_kernel_class espi_kernel_rbf = {
     .name = "rbf",
     .help = "Gaussian exp(-gamma |x - y|^2)",
     .parameters =
-        (const espi_parameter[]){
-            GAMMA("scale of the squared distance; gamma.NAME: that of one feature", true),
-            {.info = {"ard", "1: learners of gamma give every feature its own", "0", "0 or 1"},
-             .type = ESPI_INTEGER,
-             .low = 0.0,
-             .high = 1.0},
-            {.info = {0}}},
+        (const espi_parameter[]){GAMMA("scale of the squared distance; gamma.NAME: that of one feature", true),
+                                 {.info = {"ard", "1: learners of gamma give every feature its own", "0", "0 or 1"},
+                                  .type = ESPI_INTEGER,
+                                  .low = 0.0,
+                                  .high = 1.0},
+                                 {.info = {0}}},
     VECTOR_KERNEL,
 };

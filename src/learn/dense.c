@@ -20,6 +20,8 @@ void dtrsm_(const char *side, const char *uplo, const char *trans, const char *d
 void dgemm_(const char *turn_a, const char *turn_b, const int *m, const int *n, const int *k, const double *alpha,
             const double *a, const int *lda, const double *b, const int *ldb, const double *beta, double *c,
             const int *ldc);
+void dsyrk_(const char *uplo, const char *trans, const int *n, const int *k, const double *alpha, const double *a,
+            const int *lda, const double *beta, double *c, const int *ldc);
 void dsymv_(const char *uplo, const int *n, const double *alpha, const double *a, const int *lda, const double *x,
             const int *incx, const double *beta, double *y, const int *incy);
 
@@ -41,6 +43,21 @@ size_t espi_dense_factor(double *a, size_t n)
     if (n > 0) dpotrf_("U", &size, a, &size, &info);
     pthread_mutex_unlock(&lock);
     return info > 0 ? (size_t)info : 0;
+}
+
+size_t espi_dense_factor_jitter(double *a, size_t n, double add, double least, double *diagonal, double *jitter)
+{
+    double mean = 0.0;
+    for (size_t i = 0; i < n; i++) diagonal[i] = a[i * n + i];
+    for (size_t i = 0; i < n; i++) mean += diagonal[i] / (double)n;
+    for (double part = 0.0;; part = part > 0.0 ? 10.0 * part : least) {
+        *jitter = part * mean;
+        for (size_t i = 0; i < n; i++) a[i * n + i] = diagonal[i] + add + *jitter;
+        const size_t failed = espi_dense_factor(a, n);
+        if (failed == 0 || !(mean > 0.0) || part > 0.5e6 * least) return failed;
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j < i; j++) a[i * n + j] = a[j * n + i];
+    }
 }
 
 double espi_dense_half_log(const double *l, size_t n)
@@ -97,6 +114,13 @@ void espi_dense_product(bool turn_a, bool turn_b, int rows, int columns, int inn
     pthread_mutex_lock(&lock);
     dgemm_(turn_b ? "T" : "N", turn_a ? "T" : "N", &columns, &rows, &inner, &scale, b, &b_stride, a, &a_stride, &keep,
            c, &c_stride);
+    pthread_mutex_unlock(&lock);
+}
+
+void espi_dense_outer(int rows, int inner, const double *a, int a_stride, double keep, double *c, int c_stride)
+{
+    pthread_mutex_lock(&lock);
+    dsyrk_("U", "T", &rows, &inner, &unit, a, &a_stride, &keep, c, &c_stride);
     pthread_mutex_unlock(&lock);
 }
 

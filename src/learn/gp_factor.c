@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double LEAST = 1e-10, MOST = 1e-4; /* jitter, of the mean of the diagonal */
-static const double SAME = 1e-13; /* squared distance of examples that are the same, of their self-values */
+static const double LEAST = 1e-10; /* jitter, of the mean of the diagonal */
+static const double SAME = 1e-13;  /* squared distance of examples that are the same, of their self-values */
 
 bool espi_gp_point_make(espi_gp_point *p, size_t count)
 {
@@ -71,7 +71,8 @@ esp_status espi_gp_gram(const espi_gp_problem *p, const esp_kernel *kernel, cons
 
 /* ----------------------------------------------------------------- factor */
 
-/* Two examples that the kernel cannot tell apart, with different targets if `target` is given; false: there are none. */
+/* Two examples that the kernel cannot tell apart, with different targets if `target` is given; false: there are none.
+ */
 static bool find_same(const double *matrix, const double *diagonal, size_t n, const double *target, size_t pair[2])
 {
     for (size_t i = 0; i < n; i++)
@@ -114,24 +115,15 @@ static esp_status diagnose(const double *matrix, size_t n, const double *diagona
 esp_status espi_gp_factor(double *matrix, size_t n, const double *target, double noise, double *diagonal,
                           double *jitter, esp_error *err)
 {
-    double mean = 0.0;
-    size_t pair[2], bad;
+    size_t pair[2];
     for (size_t i = 0; i < n; i++) diagonal[i] = matrix[i * n + i];
-    for (size_t i = 0; i < n; i++) mean += diagonal[i] / (double)n;
     *jitter = 0.0;
     if (noise == 0.0 && target != NULL && find_same(matrix, diagonal, n, target, pair))
         return espi_fail(err, ESP_ERR_RANGE,
                          "examples %zu and %zu are the same to the kernel but have different targets, and noise is 0; "
                          "start from a noise above 0",
                          pair[0] + 1, pair[1] + 1);
-    for (;;) {
-        for (size_t i = 0; i < n; i++) matrix[i * n + i] = diagonal[i] + noise + *jitter;
-        bad = espi_dense_factor(matrix, n);
-        if (bad == 0) return ESP_OK;
-        if (!(mean > 0.0) || *jitter > 0.5 * MOST * mean) break;
-        *jitter = *jitter > 0.0 ? 10.0 * *jitter : LEAST * mean;
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = 0; j < i; j++) matrix[i * n + j] = matrix[j * n + i];
-    }
+    const size_t bad = espi_dense_factor_jitter(matrix, n, noise, LEAST, diagonal, jitter);
+    if (bad == 0) return ESP_OK;
     return diagnose(matrix, n, diagonal, noise, *jitter, bad - 1, err);
 }

@@ -13,8 +13,7 @@
  *     P    = K_mm^-1 - L^-T s2 B^-1 L^-1 = s2 G L^-1
  *     dF/ds2 = 1/2 (alpha'alpha - (n - tr H) / s2) + (tr K - tr A A') / (2 s2^2)
  *
- * Jitter is e tr K_mm / M, and so its derivative belongs to that of K_mm. Products go by blocks that do not depend on
- * the number of threads. */
+ * Jitter is e tr K_mm / M, and so its derivative belongs to that of K_mm. */
 #include "learn/gp_sparse.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -26,8 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS = 1024, ROWS = 64 };                           /* of a matrix that a thread takes at a time */
-static const double first_jitter = 1e-10, last_jitter = 2e-4; /* of the mean of the diagonal, by powers of 10 */
+static const double first_jitter = 1e-10; /* of the mean of the diagonal */
 
 /* ----------------------------------------------------------------- memory */
 
@@ -67,50 +65,7 @@ void espi_sparse_free(espi_sparse *s)
     *s = (espi_sparse){0};
 }
 
-/* --------------------------------------------------------------- products */
-
-static size_t columns_of(const espi_sparse *s, size_t item, size_t *first)
-{
-    *first = item * COLUMNS;
-    return s->examples - *first < COLUMNS ? s->examples - *first : COLUMNS;
-}
-
-static esp_status halve_columns(void *context, size_t item, int worker, esp_error *err)
-{
-    (void)worker, (void)err;
-    espi_sparse *s = context;
-    size_t first;
-    const int width = (int)columns_of(s, item, &first), m = (int)s->pivots;
-    espi_dense_triangle(true, false, false, m, width, s->k_mm, m, s->k_mn + first, (int)s->examples);
-    return ESP_OK;
-}
-
-static esp_status multiply_rows(void *context, size_t item, int worker, esp_error *err)
-{
-    (void)worker, (void)err;
-    espi_sparse *s = context;
-    const size_t m = s->pivots, first = item * ROWS, last = m - first < ROWS ? m : first + ROWS;
-    const int n = (int)s->examples;
-    espi_dense_product(false, true, (int)(last - first), (int)last, n, 1.0, s->k_mn + first * s->examples, n, s->k_mn,
-                       n, 0.0, s->outer + first * m, (int)m);
-    return ESP_OK;
-}
-
-/* w_mn = G A + c alpha'; G is in `inner`. */
-static esp_status weigh_columns(void *context, size_t item, int worker, esp_error *err)
-{
-    (void)worker, (void)err;
-    espi_sparse *s = context;
-    size_t first;
-    const int width = (int)columns_of(s, item, &first), m = (int)s->pivots, n = (int)s->examples;
-    for (size_t i = 0; i < s->pivots; i++)
-        for (size_t j = first; j < first + (size_t)width; j++)
-            s->w_mn[i * s->examples + j] = s->coefficient[i] * s->alpha[j];
-    espi_dense_product(false, false, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0, s->w_mn + first, n);
-    return ESP_OK;
-}
-
-static size_t blocks(size_t count, size_t size) { return (count + size - 1) / size; }
+/* --------------------------------------------------------- small matrices */
 
 static double trace(const double *a, size_t m)
 {
@@ -144,23 +99,50 @@ static void solve_right(const double *l, size_t m, double *x)
     espi_dense_triangle(false, false, false, (int)m, (int)m, l, (int)m, x, (int)m);
 }
 
+/* --------------------------------------------------------------- products */
+
+/* Columns by columns, so that whoever waits can stop it. */
+static esp_status by_columns(espi_sparse *s, const char *stage, void (*work)(espi_sparse *s, size_t first, int width),
+                             const esp_run *run, esp_error *err)
+{
+    enum { COLUMNS = 1024 };
+    esp_status status = ESP_OK;
+    for (size_t first = 0; status == ESP_OK && first < s->examples; first += COLUMNS) {
+        const size_t left = s->examples - first;
+        work(s, first, (int)(left < COLUMNS ? left : COLUMNS));
+        status = espi_progress(run, stage, (double)first / (double)s->examples, err);
+    }
+    return status;
+}
+
+/* A, and its part of A A'. */
+static void halve(espi_sparse *s, size_t first, int width)
+{
+    const int m = (int)s->pivots, n = (int)s->examples;
+    espi_dense_triangle(true, false, false, m, width, s->k_mm, m, s->k_mn + first, n);
+    espi_dense_outer(m, width, s->k_mn + first, n, first > 0 ? 1.0 : 0.0, s->outer, m);
+}
+
+/* w_mn = G A + c alpha'; G is in `inner`. */
+static void weigh(espi_sparse *s, size_t first, int width)
+{
+    const int m = (int)s->pivots, n = (int)s->examples;
+    for (size_t i = 0; i < s->pivots; i++)
+        for (size_t j = first; j < first + (size_t)width; j++)
+            s->w_mn[i * s->examples + j] = s->coefficient[i] * s->alpha[j];
+    espi_dense_product(false, false, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0, s->w_mn + first, n);
+}
+
 /* ---------------------------------------------------------------- solving */
 
 /* k_mm = L, with as little jitter as makes it possible. */
 static esp_status factor_pivots(espi_sparse *s, esp_error *err)
 {
-    const size_t m = s->pivots, bytes = m * m * sizeof(double);
+    const size_t m = s->pivots;
     const double mean = trace(s->k_mm, m) / (double)m;
-    memcpy(s->w_mm, s->k_mm, bytes); /* it is free by now */
-    size_t failed = espi_dense_factor(s->k_mm, m);
-    s->part = 0.0;
-    for (double part = first_jitter; failed > 0 && part < last_jitter; part *= 10.0) {
-        s->part = part;
-        memcpy(s->k_mm, s->w_mm, bytes);
-        for (size_t i = 0; i < m; i++) s->k_mm[i * m + i] += part * mean;
-        failed = espi_dense_factor(s->k_mm, m);
-    }
-    s->jitter = s->part * mean;
+    mirror(s->k_mm, m);
+    const size_t failed = espi_dense_factor_jitter(s->k_mm, m, 0.0, first_jitter, s->coefficient, &s->jitter);
+    s->part = s->jitter > 0.0 ? s->jitter / mean : 0.0;
     if (failed == 0) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the kernel of the %zu pivots is not positive definite: pivot %zu fails even with %g added to the "
@@ -235,8 +217,7 @@ esp_status espi_sparse_solve(espi_sparse *s, const double *target, double noise,
     if (!(noise > 0.0))
         return espi_fail(err, ESP_ERR_PARAM, "a Gaussian process with pivots needs noise; it is %g", noise);
     esp_status status = factor_pivots(s, err);
-    if (status == ESP_OK) status = espi_parallel(run, "solving", blocks(s->examples, COLUMNS), halve_columns, s, err);
-    if (status == ESP_OK) status = espi_parallel(run, "multiplying", blocks(s->pivots, ROWS), multiply_rows, s, err);
+    if (status == ESP_OK) status = by_columns(s, "solving", halve, run, err);
     if (status == ESP_OK) status = factor_inner(s, err);
     if (status != ESP_OK) return status;
     find_alpha(s, target, constant);
@@ -260,7 +241,7 @@ esp_status espi_sparse_weights(espi_sparse *s, const esp_run *run, esp_error *er
     symmetrise(s->w_mm, m);
     const double moved = s->part * trace(s->w_mm, m) / (double)m;
     for (size_t i = 0; i < m; i++) s->w_mm[i * m + i] += moved;
-    return espi_parallel(run, "weighing", blocks(s->examples, COLUMNS), weigh_columns, s, err);
+    return by_columns(s, "weighing", weigh, run, err);
 }
 
 void espi_sparse_posterior(const espi_sparse *s, double *p)

@@ -1,9 +1,8 @@
 /* How good predictions are. Precision, recall and F1 of a class that is never predicted, or never there, are 0. */
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "base/text.h"
-#include "data/writer.h"
 #include "learn/predictions.h"
 
 #include <math.h>
@@ -13,9 +12,9 @@
 
 struct esp_metrics {
     size_t count;
-    size_t classes;      /* 0: a regression */
-    char **name;         /* classes of the predictions, then those that only the targets have */
-    double *confusion;   /* [actual * classes + predicted] */
+    size_t classes;    /* 0: a regression */
+    char **name;       /* classes of the predictions, then those that only the targets have */
+    double *confusion; /* [actual * classes + predicted] */
     double accuracy, macro_f1, micro_f1, macro_precision, macro_recall;
     double rmse, mae, pearson;
     bool spread; /* the predictions have variances, and so there is an nlpd */
@@ -151,16 +150,16 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
     return status;
 }
 
-/* The logarithm of the density that a normal distribution has at a distance from its mean. A variance of 0 stands for one too
- * small to be told. */
+/* The logarithm of the density that a normal distribution has at a distance from its mean. A variance of 0 stands for
+ * one too small to be told. */
 static double log_density(double distance, double variance)
 {
     const double v = fmax(variance, 1e-200), z = fmin(fabs(distance) / sqrt(v), 1e150);
     return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
 }
 
-/* Of a Gaussian process: the mean negative logarithm of what it gives to the targets, which can be read by now. A probability of
- * 0, as of a label that it does not know, is taken for 1e-300. */
+/* Of a Gaussian process: the mean negative logarithm of what it gives to the targets, which can be read by now. A
+ * probability of 0, as of a label that it does not know, is taken for 1e-300. */
 static void judge_spread(esp_metrics *m, const esp_predictions *p, const esp_dataset *data)
 {
     m->spread = p->variance != NULL;
@@ -187,8 +186,8 @@ esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset
     esp_metrics *m = espi_alloc_zero(1, sizeof *m);
     if (m == NULL) return espi_no_memory(err);
     m->count = data->rows;
-    const esp_status status = predictions->classes > 0 ? judge_classes(m, predictions, data, err)
-                                                       : judge_values(m, predictions, data, err);
+    const esp_status status =
+        predictions->classes > 0 ? judge_classes(m, predictions, data, err) : judge_values(m, predictions, data, err);
     if (status == ESP_OK) judge_spread(m, predictions, data);
     if (status == ESP_OK) *out = m;
     else esp_metrics_free(m);
@@ -276,7 +275,8 @@ esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
 {
     espi_text t = {0};
     if (m->classes == 0) {
-        add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\nPearson  %8.4f\n", m->count, m->rmse, m->mae, m->pearson);
+        add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\nPearson  %8.4f\n", m->count, m->rmse, m->mae,
+            m->pearson);
         if (m->spread) add(&t, "NLPD     %8.4f\n", m->nlpd);
     } else {
         const size_t places = name_width(m);
@@ -287,7 +287,8 @@ esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
             add_cell(&t, m->name[c], places, false);
             add(&t, "  %9.4f %8.4f %8.4f %9.0f\n", j.precision, j.recall, j.f1, j.support);
         }
-        add(&t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1, m->count);
+        add(&t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1,
+            m->count);
         add(&t, "%-*s  %9.4f %8.4f %8.4f\n", width, "micro", m->micro_f1, m->micro_f1, m->micro_f1);
         add(&t, "accuracy %.4f\n", m->accuracy);
         if (m->spread) add(&t, "NLPD     %.4f\n", m->nlpd);
@@ -297,47 +298,51 @@ esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
     return *out != NULL ? ESP_OK : espi_no_memory(err);
 }
 
-static void add_member(espi_text *t, const char *name, double value)
+static void add_classes(espi_text *t, const esp_metrics *m)
 {
-    espi_text_string(t, name);
-    espi_text_number(t, value);
+    espi_json_key(t, "classes");
+    espi_json_open(t, '[');
+    for (size_t c = 0; c < m->classes; c++) {
+        const per_class j = judge_class(m, c);
+        espi_json_open(t, '{');
+        espi_json_text_of(t, "label", m->name[c]);
+        espi_json_number_of(t, "precision", j.precision);
+        espi_json_number_of(t, "recall", j.recall);
+        espi_json_number_of(t, "f1", j.f1);
+        espi_json_number_of(t, "examples", j.support);
+        espi_json_close(t, '}');
+    }
+    espi_json_close(t, ']');
+    espi_json_key(t, "confusion");
+    espi_json_open(t, '[');
+    for (size_t i = 0; i < m->classes; i++) {
+        espi_json_open(t, '[');
+        for (size_t j = 0; j < m->classes; j++) espi_json_number(t, m->confusion[i * m->classes + j]);
+        espi_json_close(t, ']');
+    }
+    espi_json_close(t, ']');
 }
 
 esp_status esp_metrics_json(const esp_metrics *m, char **out, esp_error *err)
 {
     espi_text t = {0};
-    add_member(&t, "{\"examples\": ", (double)m->count);
+    espi_json_open(&t, '{');
+    espi_json_count_of(&t, "examples", m->count);
     if (m->classes == 0) {
-        add_member(&t, ", \"rmse\": ", m->rmse);
-        add_member(&t, ", \"mae\": ", m->mae);
-        add_member(&t, ", \"pearson\": ", m->pearson);
+        espi_json_number_of(&t, "rmse", m->rmse);
+        espi_json_number_of(&t, "mae", m->mae);
+        espi_json_number_of(&t, "pearson", m->pearson);
     } else {
-        add_member(&t, ", \"accuracy\": ", m->accuracy);
-        add_member(&t, ", \"macro-precision\": ", m->macro_precision);
-        add_member(&t, ", \"macro-recall\": ", m->macro_recall);
-        add_member(&t, ", \"macro-f1\": ", m->macro_f1);
-        add_member(&t, ", \"micro-f1\": ", m->micro_f1);
-        espi_text_string(&t, ", \"classes\": [");
-        for (size_t c = 0; c < m->classes; c++) {
-            const per_class j = judge_class(m, c);
-            espi_text_string(&t, c > 0 ? ", {\"label\": \"" : "{\"label\": \"");
-            espi_text_json(&t, m->name[c], strlen(m->name[c]));
-            add_member(&t, "\", \"precision\": ", j.precision);
-            add_member(&t, ", \"recall\": ", j.recall);
-            add_member(&t, ", \"f1\": ", j.f1);
-            add_member(&t, ", \"examples\": ", j.support);
-            espi_text_string(&t, "}");
-        }
-        espi_text_string(&t, "], \"confusion\": [");
-        for (size_t i = 0; i < m->classes * m->classes; i++) {
-            if (i % m->classes == 0) espi_text_string(&t, i == 0 ? "[" : "], [");
-            else espi_text_string(&t, ", ");
-            espi_text_number(&t, m->confusion[i]);
-        }
-        espi_text_string(&t, "]]");
+        espi_json_number_of(&t, "accuracy", m->accuracy);
+        espi_json_number_of(&t, "macro-precision", m->macro_precision);
+        espi_json_number_of(&t, "macro-recall", m->macro_recall);
+        espi_json_number_of(&t, "macro-f1", m->macro_f1);
+        espi_json_number_of(&t, "micro-f1", m->micro_f1);
+        add_classes(&t, m);
     }
-    if (m->spread) add_member(&t, ", \"nlpd\": ", m->nlpd);
-    espi_text_string(&t, "}\n");
+    if (m->spread) espi_json_number_of(&t, "nlpd", m->nlpd);
+    espi_json_close(&t, '}');
+    espi_text_string(&t, "\n");
     *out = espi_text_take(&t);
     return *out != NULL ? ESP_OK : espi_no_memory(err);
 }

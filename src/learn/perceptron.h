@@ -1,4 +1,4 @@
-/* Perceptrons (SPEC 8; Aiolli et al. 2007): one example after the other, an update where the score is not right.
+/* Perceptrons (Aiolli et al. 2007): one example after the other, an update where the score is not right.
  *
  *     S_k(x) = sum over updates e of c_k(e) K(x_e, x)
  *     y_k S_k(x) <= margin:  the example becomes an update, with c_k = y_k times the weight of its class
@@ -13,8 +13,8 @@
  * that is new gets weights of 0, the second class makes one output, the third turns that into one for each of the first
  * two, each the negative of the other. Until then the one output stands for the only class there is.
  *
- * What is a tie in exact numbers must be one in every form of the sum, whatever its rounding. Scores of an example therefore
- * count as equal if they differ by at most ESPI_TIE of the sum of the absolute values of their terms.
+ * What is a tie in exact numbers must be one in every form of the sum, whatever its rounding. Scores of an example
+ * therefore count as equal if they differ by at most ESPI_TIE of the sum of the absolute values of their terms.
  *
  * An update is a row of `examples`, in order; an example that errs in two epochs is there twice. */
 #ifndef ESPI_PERCEPTRON_H
@@ -41,29 +41,29 @@ typedef struct espi_perceptron {
     espi_online *sum;      /* NULL before the first update */
     espi_copier *copier;   /* from `source`, the dataset that examples come from; made anew when that changes */
     const esp_dataset *source;
-    espi_class *class;     /* in order */
+    espi_class *class; /* in order */
     size_t classes, class_capacity;
-    size_t outputs;        /* 1, or one per class from three on */
-    double *coefficient;   /* update e, output k: coefficient[e * outputs + k] */
-    uint64_t *step;        /* per update, from 1 */
+    size_t outputs;      /* 1, or one per class from three on */
+    double *coefficient; /* update e, output k: coefficient[e * outputs + k] */
+    uint64_t *step;      /* per update, from 1 */
     size_t updates, coefficient_capacity, step_capacity;
-    uint64_t steps;        /* examples seen, all epochs */
-    uint64_t mistakes;     /* predicted wrongly before learning */
-    uint64_t epochs;       /* complete ones of the run at hand */
-    uint64_t at;           /* examples seen in its present epoch */
-    double tie;            /* of the example at hand: scores that differ by less are equal */
-    uint64_t origin;       /* of the run at hand (model.h) */
+    uint64_t steps;         /* examples seen, all epochs */
+    uint64_t mistakes;      /* predicted wrongly before learning */
+    uint64_t epochs;        /* complete ones of the run at hand */
+    uint64_t at;            /* examples seen in its present epoch */
+    double tie;             /* of the example at hand: scores that differ by less are equal */
+    uint64_t origin;        /* of the run at hand (model.h) */
     double *score, *change; /* scratch, per output */
-    esp_run run;           /* asked by long sums; zeros between the calls of a user */
+    esp_run run;            /* asked by long sums; zeros between the calls of a user */
 } espi_perceptron;
 
 /* Settings are taken over (the caller's are empty then). `kernel` is copied. */
 esp_status espi_perceptron_new(espi_settings *settings, const esp_kernel *kernel, espi_perceptron **out,
                                esp_error *err);
 void espi_perceptron_free(espi_perceptron *p);
-/* Learns from one example, a row of a dataset with a target; p->score holds its scores then. The dataset must stay until
- * the next one or espi_perceptron_leave. After ESP_ERR_PARAM, ESP_ERR_PARSE and ESP_ERR_CANCELLED the example was not
- * seen; after other failures p can only be freed. */
+/* Learns from one example, a row of a dataset with a target; p->score holds its scores then. The dataset must stay
+ * until the next one or espi_perceptron_leave. After ESP_ERR_PARAM, ESP_ERR_PARSE and ESP_ERR_CANCELLED the example was
+ * not seen; after other failures p can only be freed. */
 esp_status espi_perceptron_learn(espi_perceptron *p, const esp_dataset *data, size_t row, esp_error *err);
 /* Forgets the dataset that the last example came from. */
 void espi_perceptron_leave(espi_perceptron *p);

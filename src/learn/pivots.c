@@ -19,9 +19,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCK = 64, COLUMNS = 2048 }; /* proposals; columns of F that a thread takes at a time */
-static const double tiny =
-    1e-12; /* a part of K(i, i) so small may be rounding, which divided by its root would be large */
+enum { BLOCK = 64 }; /* proposals */
+/* A part of K(i, i) so small may be rounding, which divided by its root would be large. */
+static const double tiny = 1e-12;
 
 typedef struct drawing {
     const espi_bound *bound;
@@ -173,43 +173,34 @@ static esp_status accept(drawing *d, size_t t, esp_error *err)
     return ESP_OK;
 }
 
-/* The rows of the block, which are those of the kernel so far, at some columns; and what they leave of d. */
-static esp_status finish_columns(void *context, size_t item, int worker, esp_error *err)
-{
-    (void)worker, (void)err;
-    const drawing *d = context;
-    const espi_pivots *p = d->out;
-    const size_t n = p->examples, first = item * COLUMNS, last = n - first < COLUMNS ? n : first + COLUMNS;
-    const int width = (int)(last - first), stride = (int)n, rows = (int)d->accepted;
-    double *row = p->factor + p->count * n + first;
-    if (p->count > 0)
-        espi_dense_product(true, false, rows, width, (int)p->count, -1.0, d->before, BLOCK, p->factor + first, stride,
-                           1.0, row, stride);
-    espi_dense_triangle(true, false, false, rows, width, d->lower, BLOCK, row, stride);
-    for (size_t i = first; i < last; i++) {
-        double gone = 0.0;
-        for (size_t a = 0; a < d->accepted; a++) gone += row[a * n + i - first] * row[a * n + i - first];
-        d->left[i] -= gone;
-        if (!(d->left[i] > tiny * d->self[i])) d->left[i] = 0.0;
-    }
-    return ESP_OK;
-}
-
-static esp_status draw_block(drawing *d, double whole, const esp_run *run, esp_error *err)
+/* The rows of the block, which are those of the kernel so far, and what they leave of d. */
+static void finish_block(drawing *d)
 {
     espi_pivots *p = d->out;
-    const esp_run quiet = {.threads = run != NULL ? run->threads : 0};
+    const size_t n = p->examples;
+    const int width = (int)n, rows = (int)d->accepted;
+    double *row = p->factor + p->count * n;
+    if (p->count > 0)
+        espi_dense_product(true, false, rows, width, (int)p->count, -1.0, d->before, BLOCK, p->factor, width, 1.0, row,
+                           width);
+    espi_dense_triangle(true, false, false, rows, width, d->lower, BLOCK, row, width);
+    for (size_t a = 0; a < d->accepted; a++)
+        for (size_t i = 0; i < n; i++) d->left[i] -= row[a * n + i] * row[a * n + i];
+    for (size_t i = 0; i < n; i++)
+        if (!(d->left[i] > tiny * d->self[i])) d->left[i] = 0.0;
+    for (size_t a = 0; a < d->accepted; a++) d->left[p->example[p->count + a]] = 0.0;
+    p->count += d->accepted;
+}
+
+static esp_status draw_block(drawing *d, double whole, esp_error *err)
+{
     esp_status status = ESP_OK;
     start_block(d, whole);
-    for (size_t t = 0; status == ESP_OK && t < BLOCK && p->count + d->accepted < d->most; t++) {
+    for (size_t t = 0; status == ESP_OK && t < BLOCK && d->out->count + d->accepted < d->most; t++) {
         const double at = espi_random_unit(&d->random) * d->left[d->proposal[t]];
         if (at < d->now[t] && d->now[t] > tiny * d->self[d->proposal[t]]) status = accept(d, t, err);
     }
-    if (status == ESP_OK)
-        status =
-            espi_parallel(&quiet, "choosing pivots", (p->examples + COLUMNS - 1) / COLUMNS, finish_columns, d, err);
-    for (size_t a = 0; status == ESP_OK && a < d->accepted; a++) d->left[p->example[p->count + a]] = 0.0;
-    p->count += d->accepted;
+    if (status == ESP_OK) finish_block(d);
     return status;
 }
 
@@ -223,7 +214,7 @@ esp_status espi_pivots_draw(const espi_bound *bound, const espi_pivot_options *o
     double whole = all;
     while (status == ESP_OK && out->count < d.most && whole > 0.0) {
         status = espi_progress(run, "choosing pivots", (double)out->count / (double)d.most, err);
-        if (status == ESP_OK) status = draw_block(&d, whole, run, err);
+        if (status == ESP_OK) status = draw_block(&d, whole, err);
         whole = sum_up(&d);
     }
     out->left = all > 0.0 ? whole / all : 0.0;

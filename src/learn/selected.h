@@ -1,4 +1,4 @@
-/* Learning with kernels that select patterns (fseq, fsst; SPEC 5).
+/* Learning with kernels that select patterns (fseq, fsst).
  *
  * What such a kernel sums over is mined from the training examples of a problem and tells its two classes apart. So
  * each problem of a learner (learner.h: the only one, one per class, one per pair) has a kernel of its own, a

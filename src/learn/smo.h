@@ -1,4 +1,4 @@
-/* Sequential minimal optimisation for support vector machines (SPEC 8):
+/* Sequential minimal optimisation for support vector machines:
  *
  *     minimise    1/2 sum_kl a_k a_l s_k s_l K(x_k, x_l) + sum_k p_k a_k
  *     subject to  sum_k s_k a_k = 0,   0 <= a_k <= C_k

@@ -1,4 +1,4 @@
-/* Mining: the patterns of a column of sequences or trees that tell two classes apart (SPEC 5).
+/* Mining: the patterns of a column of sequences or trees that tell two classes apart.
  *
  * Both searches go depth first. At a pattern they hold its projected database, the places where it occurs; every
  * pattern that is one step longer is counted there, kept if its statistic reaches the threshold, and grown further

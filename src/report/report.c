@@ -138,7 +138,7 @@ static esp_status write_page(const espi_report *r, const char *path, esp_error *
 {
     espi_output *output = NULL;
     espi_text safe = {0};
-    espi_json_embed(&safe, r->json.bytes, r->json.size);
+    espi_drawn_embed(&safe, r->json.bytes, r->json.size);
     esp_status status = safe.failed ? espi_no_memory(err) : espi_output_open(path, &output, err);
     if (status == ESP_OK) {
         espi_output_write(output, espi_page_head, espi_page_head_size);

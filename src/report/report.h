@@ -4,7 +4,7 @@
 #define ESPI_REPORT_H
 
 #include "learn/predictions.h"
-#include "report/json.h"
+#include "report/drawn.h"
 
 typedef struct espi_tree_sizes { /* of each subtree of a column; NULL until they are needed */
     size_t *nodes;

@@ -121,13 +121,13 @@ static void add_node(espi_text *t, const explained *x, size_t term, const espi_f
     const espi_symbol *label =
         &f->symbols.symbol[leaf ? espi_leaf_symbol(at.node) : espi_production_of(f, at.node)->label];
     espi_json_open(t, '[');
-    espi_json_cut(t, label->text, label->size, LABEL);
+    espi_drawn_text(t, label->text, label->size, LABEL);
     if (at.parent == SIZE_MAX) espi_json_raw(t, "-1");
     else espi_json_count(t, at.parent);
     espi_json_count(t, leaf);
     espi_json_count(t, size_of(size, at.node) - 1);
     for (size_t k = 0; term != SIZE_MAX && k < x->functions; k++)
-        espi_json_number(t, esp_explanation_share(x->function[k].of, term, at.number, x->function[k].output));
+        espi_drawn_number(t, esp_explanation_share(x->function[k].of, term, at.number, x->function[k].output));
     espi_json_close(t, ']');
 }
 
@@ -189,11 +189,11 @@ static void add_features(espi_text *t, const shown *s, const char *key, bool up)
         if (f->output != s->output || (f->contribution > 0.0) != up) continue;
         espi_json_open(t, '{');
         espi_json_key(t, "text");
-        espi_json_cut(t, f->text, strlen(f->text), ESPI_FEATURE_TEXT);
+        espi_drawn_text(t, f->text, strlen(f->text), ESPI_FEATURE_TEXT);
         espi_json_text_of(t, "kind", esp_feature_kind_name(f->kind));
-        espi_json_number_of(t, "weight", f->weight);
-        espi_json_number_of(t, "value", f->value);
-        espi_json_number_of(t, "contribution", f->contribution);
+        espi_drawn_number_of(t, "weight", f->weight);
+        espi_drawn_number_of(t, "value", f->value);
+        espi_drawn_number_of(t, "contribution", f->contribution);
         espi_json_close(t, '}');
     }
     espi_json_close(t, ']');
@@ -205,14 +205,14 @@ static void add_function(espi_text *t, const shown *s)
     espi_json_open(t, '{');
     espi_json_text_of(t, "name", esp_explanation_output(s->of, s->output));
     if (s->class != NULL) espi_json_text_of(t, "class", s->class);
-    espi_json_number_of(t, "score", esp_explanation_score(s->of, s->output));
-    espi_json_number_of(t, "bias", esp_explanation_bias(s->of, s->output));
-    espi_json_number_of(t, "rest", esp_explanation_rest(s->of, s->output));
-    if (!esp_explanation_is_exact(s->of, s->output, &bound)) espi_json_number_of(t, "bound", bound);
+    espi_drawn_number_of(t, "score", esp_explanation_score(s->of, s->output));
+    espi_drawn_number_of(t, "bias", esp_explanation_bias(s->of, s->output));
+    espi_drawn_number_of(t, "rest", esp_explanation_rest(s->of, s->output));
+    if (!esp_explanation_is_exact(s->of, s->output, &bound)) espi_drawn_number_of(t, "bound", bound);
     espi_json_key(t, "terms");
     espi_json_open(t, '[');
     for (size_t i = 0; i < esp_explanation_terms(s->of); i++)
-        espi_json_number(t, esp_explanation_term_score(s->of, s->output, i));
+        espi_drawn_number(t, esp_explanation_term_score(s->of, s->output, i));
     espi_json_close(t, ']');
     add_features(t, s, "up", true);
     add_features(t, s, "down", false);
@@ -289,7 +289,7 @@ static esp_status add_text(espi_text *t, const espi_report *r, size_t example, e
     else if (best->type == ESP_COLUMN_TREE) ok = add_yield(&text, &best->trees, best->trees.root[example]);
     else espi_text_vector(&text, &best->vectors, example);
     espi_json_key(t, "text");
-    espi_json_cut(t, text.size > 0 ? text.bytes : "", text.size, TEXT);
+    espi_drawn_text(t, text.size > 0 ? text.bytes : "", text.size, TEXT);
     ok = ok && !text.failed;
     espi_text_free(&text);
     return ok ? ESP_OK : espi_no_memory(err);
@@ -301,17 +301,17 @@ static void add_verdict(espi_report *r, size_t i)
     const esp_predictions *p = r->predictions;
     espi_json_count_of(t, "number", i + 1);
     if (p->classes == 0) {
-        espi_json_number_of(t, "value", p->column[i]);
-        if (r->target != NULL) espi_json_number_of(t, "target", r->target[i]);
-        if (r->variance != NULL) espi_json_number_of(t, "deviation", sqrt(r->variance[i]));
+        espi_drawn_number_of(t, "value", p->column[i]);
+        if (r->target != NULL) espi_drawn_number_of(t, "target", r->target[i]);
+        if (r->variance != NULL) espi_drawn_number_of(t, "deviation", sqrt(r->variance[i]));
         return;
     }
     espi_json_text_of(t, "predicted", p->class_name[p->winner[i]]);
     if (r->actual != NULL) espi_json_text_of(t, "actual", esp_dataset_target(r->data, i));
     if (r->actual != NULL) espi_json_flag_of(t, "right", r->actual[i] == p->winner[i]);
-    espi_json_number_of(t, "score", esp_predictions_score(p, i));
-    espi_json_number_of(t, "margin", espi_report_margin(p, i));
-    if (p->probability != NULL) espi_json_number_of(t, "probability", p->probability[i * p->classes + p->winner[i]]);
+    espi_drawn_number_of(t, "score", esp_predictions_score(p, i));
+    espi_drawn_number_of(t, "margin", espi_report_margin(p, i));
+    if (p->probability != NULL) espi_drawn_number_of(t, "probability", p->probability[i * p->classes + p->winner[i]]);
 }
 
 /* The functions of the predicted class and, where it is another one that the model knows, of the actual class. */

@@ -27,12 +27,12 @@ static void add_feature(espi_text *t, const esp_feature *f)
 {
     espi_json_open(t, '{');
     espi_json_key(t, "text");
-    espi_json_cut(t, f->text, strlen(f->text), ESPI_FEATURE_TEXT);
+    espi_drawn_text(t, f->text, strlen(f->text), ESPI_FEATURE_TEXT);
     espi_json_text_of(t, "kind", esp_feature_kind_name(f->kind));
     espi_json_count_of(t, "term", f->term);
-    espi_json_number_of(t, "weight", f->weight);
+    espi_drawn_number_of(t, "weight", f->weight);
     espi_json_count_of(t, "examples", f->examples);
-    espi_json_number_of(t, "occurrences", f->occurrences);
+    espi_drawn_number_of(t, "occurrences", f->occurrences);
     espi_json_close(t, '}');
 }
 
@@ -44,7 +44,7 @@ static void add_list(espi_text *t, const esp_explanation *x, size_t output, cons
     espi_json_text_of(t, "name", esp_explanation_output(x, output));
     if (class != NULL) espi_json_text_of(t, "class", class);
     espi_json_flag_of(t, "up", sign > 0);
-    if (!esp_explanation_is_exact(x, output, &bound)) espi_json_number_of(t, "bound", bound);
+    if (!esp_explanation_is_exact(x, output, &bound)) espi_drawn_number_of(t, "bound", bound);
     espi_json_key(t, "features");
     espi_json_open(t, '[');
     for (size_t i = 0; i < esp_explanation_count(x); i++) {

@@ -44,9 +44,9 @@ static void add_parameter(espi_text *t, const espi_leaf *leaf, size_t index)
         espi_json_string(t, choice, strlen(choice));
     } else if (p->type == ESPI_RULES) {
         const char *rules = leaf->rules != NULL ? leaf->rules->text : "";
-        espi_json_cut(t, rules, strlen(rules), RULES);
+        espi_drawn_text(t, rules, strlen(rules), RULES);
     } else {
-        espi_json_number(t, leaf->value[index]);
+        espi_drawn_number(t, leaf->value[index]);
     }
     espi_json_close(t, '}');
 }
@@ -69,7 +69,7 @@ static void add_leaf(espi_text *t, const espi_leaf *leaf)
         espi_json_string(t, leaf->class->parameters[s->parameter].info.name,
                          strlen(leaf->class->parameters[s->parameter].info.name));
         espi_json_string(t, s->label, strlen(s->label));
-        espi_json_number(t, s->value);
+        espi_drawn_number(t, s->value);
         espi_json_close(t, ']');
     }
     espi_json_close(t, ']');

@@ -29,11 +29,11 @@ static void add_distribution(espi_text *t, const char *key, size_t *value, size_
     }
     espi_json_key(t, key);
     espi_json_open(t, '{');
-    espi_json_number_of(t, "low", h.low);
-    espi_json_number_of(t, "high", h.high);
+    espi_drawn_number_of(t, "low", h.low);
+    espi_drawn_number_of(t, "high", h.high);
     espi_json_key(t, "bins");
     espi_histogram_bins(t, &h);
-    espi_json_number_of(t, "mean", sum / (double)count);
+    espi_drawn_number_of(t, "mean", sum / (double)count);
     espi_json_count_of(t, "median", value[(count - 1) / 2]);
     espi_json_count_of(t, "least", value[0]);
     espi_json_count_of(t, "most", value[count - 1]);
@@ -81,7 +81,7 @@ static bool add_frequent(espi_text *t, const char *key, const espi_symbols *symb
     espi_json_open(t, '[');
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         espi_json_open(t, '[');
-        espi_json_cut(t, order[i].symbol->text, order[i].symbol->size, WORD);
+        espi_drawn_text(t, order[i].symbol->text, order[i].symbol->size, WORD);
         espi_json_count(t, order[i].count);
         espi_json_close(t, ']');
     }

@@ -29,8 +29,8 @@ static espi_histogram histogram_of(const double *value, size_t count, size_t str
 
 static void add_edges(espi_text *t, const espi_histogram *h)
 {
-    espi_json_number_of(t, "low", h->low);
-    espi_json_number_of(t, "high", h->high);
+    espi_drawn_number_of(t, "low", h->low);
+    espi_drawn_number_of(t, "high", h->high);
 }
 
 /* A column of scores: those of the examples that are of its class (without targets: predicted as such) and of the
@@ -90,8 +90,8 @@ static void add_reliability(espi_text *t, const reliability *b)
         if (b->count[i] == 0) continue;
         espi_json_open(t, '[');
         espi_json_count(t, b->count[i]);
-        espi_json_number(t, b->sum[i] / (double)b->count[i]);
-        espi_json_number(t, (double)b->right[i] / (double)b->count[i]);
+        espi_drawn_number(t, b->sum[i] / (double)b->count[i]);
+        espi_drawn_number(t, (double)b->right[i] / (double)b->count[i]);
         espi_json_close(t, ']');
     }
     espi_json_close(t, ']');
@@ -126,8 +126,8 @@ static void add_calibration(espi_report *r)
     for (size_t i = 0; i < LEVELS; i++) gap += fabs((double)b.right[i] - b.sum[i]) / (double)p->count;
     espi_json_key(t, "calibration");
     espi_json_open(t, '{');
-    espi_json_number_of(t, "brier", brier);
-    espi_json_number_of(t, "gap", gap);
+    espi_drawn_number_of(t, "brier", brier);
+    espi_drawn_number_of(t, "gap", gap);
     espi_json_key(t, "winner");
     add_reliability(t, &b);
     espi_json_key(t, "classes");
@@ -166,9 +166,9 @@ static esp_status add_margins(espi_report *r, esp_error *err)
         if (from == to) continue;
         espi_json_open(t, '[');
         espi_json_count(t, to - from);
-        espi_json_number(t, order[from].margin);
-        espi_json_number(t, order[to - 1].margin);
-        espi_json_number(t, (double)right / (double)(to - from));
+        espi_drawn_number(t, order[from].margin);
+        espi_drawn_number(t, order[to - 1].margin);
+        espi_drawn_number(t, (double)right / (double)(to - from));
         espi_json_close(t, ']');
     }
     espi_json_close(t, ']');
@@ -192,8 +192,8 @@ void espi_report_coverage(espi_text *t, const double *target, const double *mean
         for (size_t i = 0; i < count; i++)
             inside += fabs(target[i] - mean[i]) <= interval[k].deviations * sqrt(variance[i]);
         espi_json_open(t, '[');
-        espi_json_number(t, interval[k].level);
-        espi_json_number(t, (double)inside / (double)count);
+        espi_drawn_number(t, interval[k].level);
+        espi_drawn_number(t, (double)inside / (double)count);
         espi_json_close(t, ']');
     }
     espi_json_close(t, ']');
@@ -210,9 +210,9 @@ static void add_points(espi_report *r)
     for (size_t i = 0; i < count; i += step) {
         espi_json_open(t, '[');
         espi_json_count(t, i + 1);
-        espi_json_number(t, r->target[i]);
-        espi_json_number(t, r->predictions->column[i]);
-        if (r->variance != NULL) espi_json_number(t, sqrt(r->variance[i]));
+        espi_drawn_number(t, r->target[i]);
+        espi_drawn_number(t, r->predictions->column[i]);
+        if (r->variance != NULL) espi_drawn_number(t, sqrt(r->variance[i]));
         espi_json_close(t, ']');
     }
     espi_json_close(t, ']');

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Of the mean of the diagonal: what rounding makes of the zeros that equal examples bring. */
-static const double first_jitter = 1e-12, last_jitter = 1e-6;
+static const double first_jitter = 1e-12; /* of the mean of the diagonal */
 
 /* Pairs of normal numbers from pairs of uniform ones (Box & Muller 1958). */
 static void draw_normal(espi_random *random, double *z, size_t count)
@@ -28,28 +28,13 @@ static void draw_normal(espi_random *random, double *z, size_t count)
     }
 }
 
-static bool factor(double *k, size_t n, double jitter)
-{
-    for (size_t i = 0; i < n; i++) k[i * n + i] += jitter;
-    return espi_dense_factor(k, n) == 0;
-}
-
-/* The lower triangle of K becomes L; the upper one stays, and `self` has the diagonal. */
+/* The lower triangle of K becomes L; `self` is overwritten. */
 static esp_status factor_prior(double *k, size_t n, double *self, double *jitter, esp_error *err)
 {
-    double mean = 0.0;
-    for (size_t i = 0; i < n; i++) mean += (self[i] = k[i * n + i]) / (double)n;
+    bool zero = true; /* without a diagonal K is 0, and so is L */
+    for (size_t i = 0; i < n; i++) zero = zero && k[i * n + i] == 0.0;
     *jitter = 0.0;
-    bool done = mean == 0.0 || factor(k, n, 0.0); /* without a diagonal K is 0, and so is L */
-    for (double part = first_jitter; !done && part < 2.0 * last_jitter; part *= 10.0) {
-        for (size_t i = 0; i < n; i++) {
-            k[i * n + i] = self[i];
-            for (size_t j = 0; j < i; j++) k[i * n + j] = k[j * n + i];
-        }
-        *jitter = part * mean;
-        done = factor(k, n, *jitter);
-    }
-    if (done) return ESP_OK;
+    if (zero || espi_dense_factor_jitter(k, n, 0.0, first_jitter, self, jitter) == 0) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the kernel is not positive definite on these examples, not even with %g added to its diagonal",
                      *jitter);

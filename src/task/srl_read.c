@@ -3,9 +3,9 @@
  * What is wrong inside one line is told with its place, and reading can go on behind it; a file that breaks off inside
  * of compressed data, or whose last line has no line end, is cut off. */
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "data/srl_line.h"
-#include "data/writer.h"
 #include "task/srl.h"
 
 #include <string.h>

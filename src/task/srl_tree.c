@@ -3,6 +3,7 @@
 #include "task/srl.h"
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "data/writer.h"
 
 #include <string.h>

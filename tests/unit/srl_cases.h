@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#define SPEC_SRL                                                                                                       \
+#define WORKED_SRL                                                                                                     \
     "T\td\t0\t(S (N Mary) (VP (V brought) (NP (D a) (N cat)) (PP (IN to) (N school))))\n"                              \
     "P\t1\tbring\tbring.01\tARG0:0-0 V:1-1 ARG1:2-3 ARG2:4-5\n"
 

@@ -1,5 +1,5 @@
 /* The gradient of the grammar-driven kernel in lambda, lambda1 and lambda2: against differences of its own values, and
- * against its definition (SPEC 4) carried out in dual numbers, over all variations of all pairs of nodes. */
+ * against its definition carried out in dual numbers, over all variations of all pairs of nodes. */
 #include "gradient_check.h"
 #include "gtk_features.h"
 

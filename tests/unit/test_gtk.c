@@ -1,4 +1,4 @@
-/* The grammar-driven tree kernel: SPEC's values, all algorithms against the explicit feature map, written from its
+/* The grammar-driven tree kernel: worked values, all algorithms against the explicit feature map, written from its
  * definition, and what every kernel promises. */
 #include "cases.h"
 #include "gtk_features.h"

@@ -303,7 +303,7 @@ static void all_sequences_make_the_sequence_kernel(void **state)
         esp_dataset_free(rows);
         esp_dataset_free(data);
     }
-    /* SPEC 5: 5 + 3 lambda + lambda^3 */
+    /* 5 + 3 lambda + lambda^3 */
     esp_dataset *data = dataset_of("{\"w\": \"a b c\"}\n{\"w\": \"a b a c\"}\n");
     double *gram = selected_gram("fseq(n=4, lambda=0.5, tau=0)", data, positive, data, 1);
     assert_close(gram[1], 6.625, 1e-12, "5 + 3 lambda + lambda^3");

@@ -24,14 +24,14 @@ static void pieces_of_the_specification(void **state)
         {"-1", "(VP (V-P brought) (NP (D-B a)))"},
     };
     const esp_srl_options no_mark = {.no_mark = true};
-    esp_dataset *data = examples_of(SPEC_SRL, &no_mark, NULL);
+    esp_dataset *data = examples_of(WORKED_SRL, &no_mark, NULL);
     assert_int_equal(esp_dataset_count(data), 7);
     for (size_t i = 0; i < 7; i++) assert_example(data, i, plain[i][0], plain[i][1]);
     esp_dataset_free(data);
-    data = examples_of(SPEC_SRL, NULL, NULL);
+    data = examples_of(WORKED_SRL, NULL, NULL);
     for (size_t i = 0; i < 3; i++) assert_example(data, i, marked[i][0], marked[i][1]);
     esp_dataset_free(data);
-    data = examples_of(SPEC_SRL, &(esp_srl_options){.task = ESP_SRL_ROLE}, NULL);
+    data = examples_of(WORKED_SRL, &(esp_srl_options){.task = ESP_SRL_ROLE}, NULL);
     assert_int_equal(esp_dataset_count(data), 3);
     assert_example(data, 0, "ARG0", marked[0][1]);
     assert_example(data, 1, "ARG1", marked[1][1]);
@@ -62,7 +62,7 @@ static void split_pieces_of_the_specification(void **state)
     for (int svmtk = 0; svmtk < 2; svmtk++) {
         esp_srl_options options = {
             .task = ESP_SRL_ROLE, .split = true, .to = svmtk ? ESP_FORMAT_SVMTK : ESP_FORMAT_JSONL};
-        esp_dataset *data = examples_of(SPEC_SRL, &options, NULL);
+        esp_dataset *data = examples_of(WORKED_SRL, &options, NULL);
         assert_int_equal(esp_dataset_count(data), 3);
         assert_int_equal(esp_dataset_columns(data), 4);
         assert_string_equal(esp_dataset_column_name(data, 1), svmtk ? "tree2" : "path");
@@ -74,7 +74,7 @@ static void split_pieces_of_the_specification(void **state)
         esp_dataset_free(data);
         options.task = ESP_SRL_BOUNDARY;
         options.no_mark = true;
-        data = examples_of(SPEC_SRL, &options, NULL);
+        data = examples_of(WORKED_SRL, &options, NULL);
         assert_int_equal(esp_dataset_count(data), 7);
         for (size_t i = 0; i < 7; i++) assert_split(data, i, plain[i][0], plain[i][1]);
         esp_dataset_free(data);

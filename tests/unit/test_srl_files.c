@@ -234,7 +234,7 @@ static void nothing_to_read(void **state)
     static const esp_srl_options wrong[] = {
         {.task = (esp_srl_task)7}, {.sample = -0.5}, {.sample = 1.5}, {.to = ESP_FORMAT_PENN}, {.features = "f"}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_int_equal(try_write(SPEC_SRL, &wrong[i], NULL, &err), ESP_ERR_PARAM);
+        assert_int_equal(try_write(WORKED_SRL, &wrong[i], NULL, &err), ESP_ERR_PARAM);
 }
 
 /* Memory runs out at every place; nothing is left behind, and no file appears. */

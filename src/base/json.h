@@ -1,4 +1,5 @@
-/* JSON, written piece by piece; commas come by themselves. What is written is one value, without blanks. */
+/* JSON, written piece by piece. Commas come by themselves: a value follows another one unless it is the first in its
+ * brackets, on its line, or behind a key. */
 #ifndef ESPI_JSON_H
 #define ESPI_JSON_H
 
@@ -13,14 +14,11 @@ void espi_json_close(espi_text *json, char bracket);
 void espi_json_key(espi_text *json, const char *key);
 
 void espi_json_string(espi_text *json, const char *bytes, size_t size);
-/* The same, cut behind `most` bytes at the end of a letter, with an ellipsis. */
-void espi_json_cut(espi_text *json, const char *bytes, size_t size, size_t most);
-/* Six significant digits, which is more than can be drawn; what is not finite becomes null. */
+/* The shortest decimal that reads back as the same number; what is not finite becomes null. */
 void espi_json_number(espi_text *json, double value);
 void espi_json_count(espi_text *json, uint64_t value);
 void espi_json_flag(espi_text *json, bool value);
-void espi_json_null(espi_text *json);
-/* A value that is JSON already; blanks around it do no harm. */
+/* A value that is JSON already; blanks behind it are left out. */
 void espi_json_raw(espi_text *json, const char *text);
 
 /* A key with its value. */
@@ -29,8 +27,7 @@ void espi_json_number_of(espi_text *json, const char *key, double value);
 void espi_json_count_of(espi_text *json, const char *key, uint64_t value);
 void espi_json_flag_of(espi_text *json, const char *key, bool value);
 
-/* Adds JSON to `page` so that it may stand inside <script>: '<' is escaped, so that nothing ends the element early, and
- * bytes that are no UTF-8 become U+FFFD. Both stand in strings only, so it stays the same value. */
-void espi_json_embed(espi_text *page, const char *json, size_t size);
+/* The inside of a string. Only what JSON requires is escaped, so bytes that are no UTF-8 stay as they are. */
+void espi_text_json(espi_text *text, const char *bytes, size_t size);
 
 #endif

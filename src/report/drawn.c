@@ -1,0 +1,64 @@
+#include "report/drawn.h"
+
+#include "base/json.h"
+
+#include <math.h>
+
+void espi_drawn_text(espi_text *t, const char *bytes, size_t size, size_t most)
+{
+    const bool cut = size > most;
+    for (; cut && most > 0 && ((unsigned char)bytes[most] & 0xC0) == 0x80;) most--;
+    espi_json_string(t, bytes, cut ? most : size);
+    if (!cut || t->failed) return;
+    t->size--; /* the quotation mark */
+    espi_text_string(t, "\xE2\x80\xA6\"");
+}
+
+/* The nearest number of six significant digits. Whole numbers below 10^6 and powers of ten up to 10^22 are exact, so
+ * that the quotient is what its digits read as; numbers that are too large or small for that stay as they are. */
+static double rounded(double value)
+{
+    const double size = fabs(value);
+    double power = 1.0;
+    if (size >= 1e6 || size < 1e-16) return value;
+    while (size * power < 1e5) power *= 10.0;
+    return round(value * power) / power;
+}
+
+void espi_drawn_number(espi_text *t, double value) { espi_json_number(t, rounded(value)); }
+
+void espi_drawn_number_of(espi_text *t, const char *key, double value)
+{
+    espi_json_key(t, key);
+    espi_drawn_number(t, value);
+}
+
+/* Bytes of the UTF-8 letter at s[0..size); 0 if there is none: cut off, in a longer form than needed, half of a pair,
+ * or beyond U+10FFFF. */
+static size_t letter(const char *bytes, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    const size_t length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    if (length > size) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xC0) != 0x80) return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
+    if ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F)) return 0;
+    return length;
+}
+
+void espi_drawn_embed(espi_text *t, const char *json, size_t size)
+{
+    size_t done = 0, at = 0;
+    while (at < size) {
+        const size_t length = letter(json + at, size - at);
+        if (length > 0 && json[at] != '<') {
+            at += length;
+            continue;
+        }
+        espi_text_add(t, json + done, at - done);
+        espi_text_string(t, length > 0 ? "\\u003C" : "\xEF\xBF\xBD");
+        done = ++at;
+    }
+    espi_text_add(t, json + done, size - done);
+}
