@@ -15,12 +15,12 @@
  * production: with E(v) = lambda * prod over inner children c of max(alpha, E(c)), over the open nodes from right to
  * left, S = max(E T, alpha S), T = T max(alpha, E). */
 #include "base/alloc.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "explain/source.h"
 #include "kernel/tree_kernel.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct fragment {
@@ -246,17 +246,11 @@ static esp_status judge(grower *g, espi_best *best, const fragment *t, size_t k,
     return espi_best_push(best, &next->state, err);
 }
 
-static int rising(const void *x, const void *y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    return (a > b) - (a < b);
-}
-
 /* Sorts the occurrences by production, so that an extension finds its own side by side. */
 static void sort_occurrences(grower *g, const fragment *t)
 {
     size_t at = 0;
-    if (g->touches > 1) qsort(g->touched, g->touches, sizeof *g->touched, rising);
+    espi_sort_numbers(g->touched, g->touches);
     for (int side = 0; side < 2; side++) {
         for (size_t i = 0; i < g->touches; i++) {
             bucket *b = &g->bucket[g->touched[i]];

@@ -12,11 +12,11 @@
  * so that whatever grows from a state weighs at most the sum of c_i E over its places with c_i > 0, and the same below
  * 0. */
 #include "base/alloc.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "explain/source.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct place {
@@ -289,16 +289,10 @@ static esp_status judge(grower *g, espi_best *best, const pattern *u, uint32_t s
     return espi_best_push(best, &next->state, err);
 }
 
-static int rising(const void *x, const void *y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    return (a > b) - (a < b);
-}
-
 /* Where the places of each symbol go. */
 static bool lay_out(grower *g)
 {
-    if (g->touches > 1) qsort(g->touched, g->touches, sizeof *g->touched, rising);
+    espi_sort_numbers(g->touched, g->touches);
     for (int side = 0; side < 2; side++) {
         size_t at = 0;
         for (size_t i = 0; i < g->touches; i++) {

@@ -3,8 +3,8 @@
 #include "kernel/flat.h"
 
 #include "base/alloc.h"
+#include "base/sort.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void espi_flat_free(espi_flat *t)
@@ -35,19 +35,13 @@ static bool reserve_nodes(espi_flat *t, size_t nodes)
            espi_reserve(&t->run, &t->capacity[5], nodes + 1, sizeof *t->run);
 }
 
-static int by_key(const void *x, const void *y)
-{
-    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 /* Orders the nodes by production, then by number, and marks the runs. */
 static bool sort_nodes(espi_flat *t)
 {
     uint64_t *key = espi_alloc(t->nodes, sizeof *key);
     if (key == NULL) return false;
     for (size_t i = 0; i < t->nodes; i++) key[i] = (uint64_t)t->production[i] << 32 | i;
-    qsort(key, t->nodes, sizeof *key, by_key);
+    espi_sort_keys(key, t->nodes);
     t->runs = 0;
     for (size_t i = 0; i < t->nodes; i++) {
         if (i == 0 || key[i] >> 32 != key[i - 1] >> 32) t->run[t->runs++] = i;

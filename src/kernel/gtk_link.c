@@ -3,9 +3,9 @@
  * are only looked up; productions with very many are compared one by one. Of a pair that can be aligned, the cells kept
  * are those that lie on some complete alignment; mostly there is just one alignment, and its value a product. */
 #include "base/alloc.h"
+#include "base/sort.h"
 #include "kernel/gtk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { LISTED = 8 }; /* optional children up to which all variations are listed */
@@ -263,19 +263,13 @@ static bool link_words(linker *w, uint32_t with)
     return true;
 }
 
-static int by_number(const void *x, const void *y)
-{
-    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 static bool list_members(linker *w)
 {
     const espi_gtk *g = w->gtk;
     w->members = espi_alloc(g->symbols, sizeof *w->members);
     for (size_t i = 0; w->members != NULL && i < g->symbols; i++)
         if (g->size[i] > 1) w->members[w->member_count++] = (uint64_t)g->class[i] << 32 | i;
-    if (w->member_count > 0) qsort(w->members, w->member_count, sizeof *w->members, by_number);
+    espi_sort_keys(w->members, w->member_count);
     return w->members != NULL;
 }
 

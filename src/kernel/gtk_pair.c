@@ -11,9 +11,9 @@
  * pairs that are kept, children of n1 are skipped before those of n2, so that every alignment counts once and nothing
  * is subtracted; the empty alignment E never enters D. GTK sums over all variations instead. */
 #include "base/alloc.h"
+#include "base/sort.h"
 #include "kernel/gtk.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------- trees */
@@ -37,16 +37,10 @@ static bool reserve_tree(espi_gtk_tree *t, size_t nodes)
            espi_reserve(&t->place, &t->capacity[4], nodes, sizeof *t->place);
 }
 
-static int by_key(const void *x, const void *y)
-{
-    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 static void sort_nodes(espi_gtk_tree *t, const espi_gtk *g)
 {
     for (size_t i = 0; i < t->nodes; i++) t->sorted[i] = (uint64_t)g->group[t->group[i]].kind << 32 | i;
-    if (t->nodes > 0) qsort(t->sorted, t->nodes, sizeof *t->sorted, by_key);
+    espi_sort_keys(t->sorted, t->nodes);
     uint32_t place = 0;
     for (size_t i = 0; i < t->nodes; i++) {
         place = i > 0 && t->sorted[i] >> 32 == t->sorted[i - 1] >> 32 ? place + 1 : 0;

@@ -2,10 +2,10 @@
 
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "kernel/match_gradient.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ----------------------------------------------------- a tree with itself */
@@ -309,12 +309,6 @@ typedef struct matching {
     uint32_t *uses;     /* of a node of `b`, still to come */
 } matching;
 
-static int by_key(const void *x, const void *y)
-{
-    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 static bool prepare(matching *m)
 {
     m->sorted = espi_alloc(m->a->nodes + m->a->words + m->b->words, sizeof *m->sorted);
@@ -323,7 +317,7 @@ static bool prepare(matching *m)
     m->uses = espi_alloc(m->b->nodes, sizeof *m->uses);
     if (m->sorted == NULL || m->place == NULL || m->column == NULL || m->uses == NULL) return false;
     for (size_t i = 0; i < m->a->nodes; i++) m->sorted[i] = (uint64_t)m->a->node[i].group << 32 | i;
-    qsort(m->sorted, m->a->nodes, sizeof *m->sorted, by_key);
+    espi_sort_keys(m->sorted, m->a->nodes);
     uint32_t place = 0;
     for (size_t i = 0; i < m->a->nodes; i++) {
         place = i > 0 && m->sorted[i] >> 32 == m->sorted[i - 1] >> 32 ? place + 1 : 0;
@@ -340,8 +334,8 @@ static espi_wide word_sum(const matching *m)
     espi_wide sum = espi_wide_of(0.0);
     for (size_t i = 0; i < m->a->words; i++) left[i] = (uint64_t)m->a->word[i].group << 32 | i;
     for (size_t i = 0; i < m->b->words; i++) right[i] = (uint64_t)m->b->word[i].group << 32 | i;
-    qsort(left, m->a->words, sizeof *left, by_key);
-    qsort(right, m->b->words, sizeof *right, by_key);
+    espi_sort_keys(left, m->a->words);
+    espi_sort_keys(right, m->b->words);
     for (size_t i = 0, j = 0; i < m->a->words && j < m->b->words;) {
         const uint64_t x = left[i] >> 32, y = right[j] >> 32;
         if (x == y) {
@@ -352,20 +346,6 @@ static espi_wide word_sum(const matching *m)
         j += y <= x;
     }
     return sum;
-}
-
-/* The run of nodes of `a` in this group. */
-static size_t find_run(const matching *m, uint32_t group, size_t *first)
-{
-    size_t low = 0, high = m->a->nodes;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (m->sorted[middle] >> 32 < group) low = middle + 1;
-        else high = middle;
-    }
-    *first = low;
-    while (high < m->a->nodes && m->sorted[high] >> 32 == group) high++;
-    return high - low;
 }
 
 /* Delta of two nodes of one group, from the columns of the children of y. */
@@ -397,7 +377,7 @@ static bool visit(matching *m, size_t number, espi_wide *sum)
 {
     const espi_plan_node *node = &m->b->node[number];
     size_t first = 0;
-    const size_t count = find_run(m, node->group, &first);
+    const size_t count = espi_key_run(m->sorted, m->a->nodes, node->group, &first);
     espi_wide *column = NULL;
     if (count > 0) {
         column = m->column[number] = espi_alloc(count, sizeof *column);

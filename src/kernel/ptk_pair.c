@@ -1,8 +1,8 @@
 #include "kernel/ptk_pair.h"
 
 #include "base/alloc.h"
+#include "base/sort.h"
 
-#include <stdlib.h>
 
 void espi_ptk_flat_free(espi_ptk_flat *t)
 {
@@ -73,12 +73,6 @@ static bool add_vertex(layout *l, espi_ref vertex)
     return true;
 }
 
-static int by_key(const void *x, const void *y)
-{
-    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 /* Orders the nodes by label, then by number, and marks the runs. */
 static bool sort_nodes(espi_ptk_flat *t)
 {
@@ -88,7 +82,7 @@ static bool sort_nodes(espi_ptk_flat *t)
     t->run = espi_alloc(t->nodes + 1, sizeof *t->run);
     const bool ok = key != NULL && t->sorted != NULL && t->place != NULL && t->run != NULL;
     for (size_t i = 0; ok && i < t->nodes; i++) key[i] = (uint64_t)t->label[i] << 32 | i;
-    if (ok) qsort(key, t->nodes, sizeof *key, by_key);
+    if (ok) espi_sort_keys(key, t->nodes);
     for (size_t i = 0; ok && i < t->nodes; i++) {
         const uint32_t label = (uint32_t)(key[i] >> 32), node = (uint32_t)key[i];
         if (i == 0 || label != key[i - 1] >> 32)

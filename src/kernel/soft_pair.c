@@ -1,10 +1,10 @@
 /* Two trees under the rules of soft.h, pair by pair in wide numbers; and every tree with itself. */
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "kernel/soft_dag.h"
 
-#include <stdlib.h>
 
 /* ------------------------------------------------------------ wide numbers */
 
@@ -22,12 +22,6 @@ typedef struct matching {
     size_t scratch_capacity;
 } matching;
 
-static int by_key(const void *x, const void *y)
-{
-    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
-    return (a > b) - (a < b);
-}
-
 static uint64_t group_of(const espi_soft_plan *plan, size_t node)
 {
     return plan->trees->group.key[plan->trees->shape[plan->node[node].shape].group];
@@ -41,7 +35,7 @@ static bool prepare(matching *m)
     m->uses = espi_alloc(m->b->nodes, sizeof *m->uses);
     if (m->sorted == NULL || m->place == NULL || m->column == NULL || m->uses == NULL) return false;
     for (size_t i = 0; i < m->a->nodes; i++) m->sorted[i] = group_of(m->a, i) << 32 | i;
-    qsort(m->sorted, m->a->nodes, sizeof *m->sorted, by_key);
+    espi_sort_keys(m->sorted, m->a->nodes);
     uint32_t place = 0;
     for (size_t i = 0; i < m->a->nodes; i++) {
         place = i > 0 && m->sorted[i] >> 32 == m->sorted[i - 1] >> 32 ? place + 1 : 0;
@@ -138,26 +132,12 @@ static bool excess(matching *m, const espi_soft_node *x, const espi_soft_node *y
     return ok;
 }
 
-/* The run of nodes of `a` in the group of a node of `b`. */
-static size_t find_run(const matching *m, uint64_t group, size_t *first)
-{
-    size_t low = 0, high = m->a->nodes;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (m->sorted[middle] >> 32 < group) low = middle + 1;
-        else high = middle;
-    }
-    *first = low;
-    while (high < m->a->nodes && m->sorted[high] >> 32 == group) high++;
-    return high - low;
-}
-
 /* Adds what a node of `b` contributes, keeps its column for its parents and drops its children's. */
 static bool visit(matching *m, size_t number, espi_wide *sum)
 {
     const espi_soft_node *node = &m->b->node[number];
     size_t first;
-    const size_t count = find_run(m, group_of(m->b, number), &first);
+    const size_t count = espi_key_run(m->sorted, m->a->nodes, group_of(m->b, number), &first);
     espi_wide *column = NULL;
     if (count > 0) {
         column = m->column[number] = espi_alloc(count, sizeof *column);

@@ -17,12 +17,12 @@
 #include "learn/gp_sparse.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "learn/dense.h"
 #include "learn/learner.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double first_jitter = 1e-10; /* of the mean of the diagonal */
@@ -268,12 +268,6 @@ void espi_gp_sparse_free(espi_gp_sparse *s)
     *s = (espi_gp_sparse){0};
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
-}
-
 static esp_status draw(espi_gp_sparse *s, const esp_kernel *kernel, size_t inducing, uint64_t seed, const esp_run *run,
                        esp_error *err)
 {
@@ -289,7 +283,7 @@ static esp_status draw(espi_gp_sparse *s, const esp_kernel *kernel, size_t induc
         espi_pivots_free(&pivots);
         return status;
     }
-    qsort(pivots.example, pivots.count, sizeof *pivots.example, by_number);
+    espi_sort_numbers(pivots.example, pivots.count);
     s->pivots = pivots.count;
     s->pivot = pivots.example;
     return ESP_OK;

@@ -6,10 +6,10 @@
  * databases. Symbols are numbered by their bytes, so that patterns come in the order of the trie. */
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "mine/search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct place {
@@ -237,17 +237,11 @@ static bool scan(miner *m, size_t depth, size_t from, size_t to, bool fill)
     return ok;
 }
 
-static int falling(const void *x, const void *y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    return (a < b) - (a > b);
-}
-
 /* Judges the counted symbols and makes frames for those that are kept or grown: the last symbol first, so that the
  * first comes off the stack first. Their databases lie from `top` on, in the same order. */
 static bool make_frames(miner *m, size_t depth, size_t *top)
 {
-    qsort(m->touched, m->touches, sizeof *m->touched, falling);
+    espi_sort_falling(m->touched, m->touches);
     for (size_t i = 0; i < m->touches; i++) {
         tally *of = &m->tally[m->touched[i]];
         const espi_verdict v = espi_search_judge(m->search, depth + 1, of->x, of->y, &m->stats);

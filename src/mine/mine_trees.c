@@ -6,10 +6,10 @@
  * occurrences sorts them by production: these are the fragments one step longer. */
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "mine/search.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct database {
@@ -120,12 +120,6 @@ static bool miner_start(miner *m, espi_search *search, const database *db)
     return m->seen != NULL && m->count != NULL;
 }
 
-static int falling(const void *x, const void *y)
-{
-    const uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
-    return (a < b) - (a > b);
-}
-
 /* Sorts the occurrences by the production of open node k: m->touched are the productions, falling; m->count[p] is where
  * those of p end in m->order. */
 static bool sort_by_production(miner *m, const frame *f, size_t k)
@@ -141,7 +135,7 @@ static bool sort_by_production(miner *m, const frame *f, size_t k)
         if (!espi_reserve(&m->touched, &m->touched_capacity, m->touches + 1, sizeof *m->touched)) return false;
         m->touched[m->touches++] = p;
     }
-    if (m->touches > 1) qsort(m->touched, m->touches, sizeof *m->touched, falling);
+    espi_sort_falling(m->touched, m->touches);
     size_t at = 0;
     for (size_t i = 0; i < m->touches; i++) {
         const size_t count = m->count[m->touched[i]];

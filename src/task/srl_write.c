@@ -3,11 +3,11 @@
  *
  * SVM-light-TK knows features by number; they are numbered in the order in which they first appear. */
 #include "base/alloc.h"
+#include "base/sort.h"
 #include "data/writer.h"
 #include "task/srl.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static const char *const columns[] = {"tree", "path", "cs"}; /* by espi_srl_part */
 
@@ -36,12 +36,6 @@ static void add_json(espi_srl_writer *w, const char *target, size_t size, bool n
     espi_text_string(text, "}}\n");
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const uint32_t m = *(const uint32_t *)a, n = *(const uint32_t *)b;
-    return (m > n) - (m < n);
-}
-
 static bool add_svmtk(espi_srl_writer *w, const char *target, size_t size, const espi_srl_spine *s,
                       const espi_srl_tree *t, const espi_srl_names *names)
 {
@@ -52,7 +46,7 @@ static bool add_svmtk(espi_srl_writer *w, const char *target, size_t size, const
         if (symbol == ESPI_NO_SYMBOL) return false;
         w->number[i] = symbol + 1;
     }
-    qsort(w->number, names->count, sizeof *w->number, by_number);
+    espi_sort_numbers(w->number, names->count);
     espi_text_add(text, target, size);
     for (int part = 0; part < parts(w); part++) {
         espi_text_string(text, " |BT| ");
