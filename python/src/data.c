@@ -31,7 +31,7 @@ static PyObject *dataset_parse(PyObject *module, PyObject *args)
         ok = espy_end(&call, status);
     }
     PyBuffer_Release(&bytes);
-    return ok ? espy_wrap_dataset(data) : NULL;
+    return espy_wrap_dataset(ok, data);
 }
 
 /* dataset_read(path, format, target or None, clean, skip_bad, lowercase, digits, RUN) */
@@ -53,7 +53,7 @@ static PyObject *dataset_read(PyObject *module, PyObject *args)
     options.digits = digits;
     espy_begin(&call);
     const esp_status status = esp_dataset_read(path, &options, &call.run, &data, &call.error);
-    return espy_end(&call, status) ? espy_wrap_dataset(data) : NULL;
+    return espy_wrap_dataset(espy_end(&call, status), data);
 }
 
 /* dataset_info(dataset) -> (examples, [(name, type)], target name or None, targets are numbers, bad, first bad) */

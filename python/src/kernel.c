@@ -9,7 +9,8 @@ static PyObject *kernel_parse(PyObject *module, PyObject *args)
     esp_kernel *kernel = NULL;
     esp_error error;
     if (!PyArg_ParseTuple(args, "y", &expression)) return NULL;
-    return espy_ok(esp_kernel_parse(expression, &kernel, &error), &error) ? espy_wrap_kernel(kernel) : NULL;
+    const bool ok = espy_ok(esp_kernel_parse(expression, &kernel, &error), &error);
+    return espy_wrap_kernel(ok, kernel);
 }
 
 /* kernel_text(kernel) -> bytes: the expression in full */
@@ -120,7 +121,7 @@ static PyObject *kernel_with_values(PyObject *module, PyObject *args)
         return NULL;
     const esp_status status = esp_kernel_with_values(kernel, view.buf, &made, &error);
     PyBuffer_Release(&view);
-    return espy_ok(status, &error) ? espy_wrap_kernel(made) : NULL;
+    return espy_wrap_kernel(espy_ok(status, &error), made);
 }
 
 /* gram_gradient(kernel, data, out, RUN): out has the hyperparameters of each pair of examples side by side */

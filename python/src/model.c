@@ -21,9 +21,7 @@ static PyObject *train(PyObject *module, PyObject *args)
     const esp_status status = esp_train(learner, kernel, data, setting, settings, &call.run, &model, &call.error);
     const bool ok = espy_end(&call, status);
     PyMem_Free(setting);
-    if (ok) return espy_wrap_model(model);
-    esp_model_free(model);
-    return NULL;
+    return espy_wrap_model(ok, model);
 }
 
 /* model_parse(bytes, name) */
@@ -39,7 +37,7 @@ static PyObject *model_parse(PyObject *module, PyObject *args)
     const esp_status status = esp_model_parse(bytes.buf, (size_t)bytes.len, name, &model, &call.error);
     const bool ok = espy_end(&call, status);
     PyBuffer_Release(&bytes);
-    return ok ? espy_wrap_model(model) : NULL;
+    return espy_wrap_model(ok, model);
 }
 
 /* model_read(path) */
@@ -52,7 +50,7 @@ static PyObject *model_read(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "y", &path)) return NULL;
     espy_begin(&call);
     const esp_status status = esp_model_read(path, &model, &call.error);
-    return espy_end(&call, status) ? espy_wrap_model(model) : NULL;
+    return espy_wrap_model(espy_end(&call, status), model);
 }
 
 /* model_write(model, path) */
@@ -79,8 +77,7 @@ static PyObject *model_bytes(PyObject *module, PyObject *object)
     if (!espy_model(object, &model)) return NULL;
     espy_begin(&call);
     const esp_status status = esp_model_bytes(model, &text, &size, &call.error);
-    if (!espy_end(&call, status)) return NULL;
-    PyObject *bytes = PyBytes_FromStringAndSize(text, (Py_ssize_t)size);
+    PyObject *bytes = espy_end(&call, status) ? PyBytes_FromStringAndSize(text, (Py_ssize_t)size) : NULL;
     esp_text_free(text);
     return bytes;
 }

@@ -59,7 +59,6 @@ bool espy_ok(esp_status status, const esp_error *error)
 bool espy_end(espy_call *call, esp_status status)
 {
     PyEval_RestoreThread(call->state);
-    /* A call that was told to stop may still have a result, which is nobody's then. */
     return PyErr_Occurred() == NULL && espy_ok(status, &call->error);
 }
 
@@ -72,23 +71,23 @@ static void free_dataset(PyObject *capsule) { esp_dataset_free(PyCapsule_GetPoin
 static void free_kernel(PyObject *capsule) { esp_kernel_free(PyCapsule_GetPointer(capsule, kernel_name)); }
 static void free_model(PyObject *capsule) { esp_model_free(PyCapsule_GetPointer(capsule, model_name)); }
 
-PyObject *espy_wrap_dataset(esp_dataset *data)
+PyObject *espy_wrap_dataset(bool ok, esp_dataset *data)
 {
-    PyObject *capsule = PyCapsule_New(data, dataset_name, free_dataset);
+    PyObject *capsule = ok ? PyCapsule_New(data, dataset_name, free_dataset) : NULL;
     if (capsule == NULL) esp_dataset_free(data);
     return capsule;
 }
 
-PyObject *espy_wrap_kernel(esp_kernel *kernel)
+PyObject *espy_wrap_kernel(bool ok, esp_kernel *kernel)
 {
-    PyObject *capsule = PyCapsule_New(kernel, kernel_name, free_kernel);
+    PyObject *capsule = ok ? PyCapsule_New(kernel, kernel_name, free_kernel) : NULL;
     if (capsule == NULL) esp_kernel_free(kernel);
     return capsule;
 }
 
-PyObject *espy_wrap_model(esp_model *model)
+PyObject *espy_wrap_model(bool ok, esp_model *model)
 {
-    PyObject *capsule = PyCapsule_New(model, model_name, free_model);
+    PyObject *capsule = ok ? PyCapsule_New(model, model_name, free_model) : NULL;
     if (capsule == NULL) esp_model_free(model);
     return capsule;
 }

@@ -38,10 +38,11 @@ bool espy_ok(esp_status status, const esp_error *error);
 
 /* ----------------------------------------------------------------- handles */
 
-/* Takes the handle over, also on failure. */
-PyObject *espy_wrap_dataset(esp_dataset *data);
-PyObject *espy_wrap_kernel(esp_kernel *kernel);
-PyObject *espy_wrap_model(esp_model *model);
+/* Take the handle over, also on failure, and also if `ok`, the verdict of espy_end, is false: a call that was told to stop
+ * may have a result all the same. The result is then NULL. */
+PyObject *espy_wrap_dataset(bool ok, esp_dataset *data);
+PyObject *espy_wrap_kernel(bool ok, esp_kernel *kernel);
+PyObject *espy_wrap_model(bool ok, esp_model *model);
 
 /* Converters for "O&". */
 int espy_dataset(PyObject *object, void *out);

@@ -15,10 +15,11 @@ static void free_learner(PyObject *capsule)
     PyMem_Free(l);
 }
 
-static PyObject *wrap(esp_online *online)
+static PyObject *wrap(bool ok, esp_online *online)
 {
-    learner *l = PyMem_Calloc(1, sizeof *l);
-    PyObject *capsule = l != NULL ? PyCapsule_New(l, learner_name, free_learner) : PyErr_NoMemory();
+    learner *l = ok ? PyMem_Calloc(1, sizeof *l) : NULL;
+    PyObject *capsule = l != NULL ? PyCapsule_New(l, learner_name, free_learner) : NULL;
+    if (ok && l == NULL) PyErr_NoMemory();
     if (capsule != NULL) {
         l->online = online;
         return capsule;
@@ -52,7 +53,7 @@ static PyObject *online_new(PyObject *module, PyObject *args)
         return NULL;
     const bool ok = espy_ok(esp_online_new(name, kernel, setting, settings, &online, &error), &error);
     PyMem_Free(setting);
-    return ok ? wrap(online) : NULL;
+    return wrap(ok, online);
 }
 
 /* online_resume(model, [(name, value)], RUN) */
@@ -72,7 +73,7 @@ static PyObject *online_resume(PyObject *module, PyObject *args)
     const esp_status status = esp_online_resume(model, setting, settings, &call.run, &online, &call.error);
     const bool ok = espy_end(&call, status);
     PyMem_Free(setting);
-    return ok ? wrap(online) : NULL;
+    return wrap(ok, online);
 }
 
 /* online_learn(online, dataset, RUN) */
@@ -106,7 +107,7 @@ static PyObject *online_model(PyObject *module, PyObject *object)
     const esp_status status = esp_online_model(l->online, &model, &call.error);
     const bool ok = espy_end(&call, status);
     l->busy = false;
-    return ok ? espy_wrap_model(model) : NULL;
+    return espy_wrap_model(ok, model);
 }
 
 PyMethodDef espy_online_methods[] = {{"online_new", online_new, METH_VARARGS, NULL},

@@ -55,8 +55,7 @@ static PyObject *features_new(PyObject *module, PyObject *args)
         return NULL;
     espy_begin(&call);
     const esp_status status = esp_features_new(kernel, patterns, data, &call.run, &features, &call.error);
-    if (!espy_end(&call, status)) return NULL;
-    PyObject *capsule = PyCapsule_New(features, features_name, free_features);
+    PyObject *capsule = espy_end(&call, status) ? PyCapsule_New(features, features_name, free_features) : NULL;
     if (capsule == NULL) esp_features_free(features);
     return capsule;
 }
