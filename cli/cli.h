@@ -119,8 +119,10 @@ int cli_write(const esp_dataset *data, const char *path, esp_format format);
 bool cli_ends_with(const char *path, const char *ending);
 /* Parses a kernel expression; NULL is told as a missing -k. */
 int cli_kernel(const char *expression, esp_kernel **out);
-/* Notes what may be wrong about using a kernel on these data, such as grammar rules that match nothing. */
-void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data);
+/* Notes what may be wrong about using a kernel on these data, such as grammar rules that match nothing; with `other`
+ * (or NULL) only what is wrong about both. */
+void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
+                      const esp_dataset *other);
 
 /* A text file that appears complete or not at all; "-" is standard output. */
 typedef struct cli_output {

@@ -89,7 +89,8 @@ const cli_command cli_cv = {
     .text = "Divides DATA into --folds parts with the same mixture of classes, drawn from --seed, and predicts each "
             "part by a model trained on the others. Prints a line of name and value for each metric: accuracy, "
             "macro-f1 and micro-f1, or rmse, mae and pearson; of a Gaussian process also nlpd, the mean negative logarithm "
-            "of the predictive density. A table with more goes to standard error.\n"
+            "of the predictive density. Where all predictions are the same, pearson is 0. A table with more goes to "
+            "standard error.\n"
             "'-' for --predictions or --metrics puts them on standard output in place of these lines.",
     .examples = "espalier cv -k 'norm(sst(tree, lambda=0.4))' -C 10 --folds 10 questions.jsonl\n"
                 "espalier cv -q -l svr -k 'rbf(x, gamma=0.1)' --predictions out.txt houses.libsvm",

@@ -65,6 +65,8 @@ static int check_settings(const explain_settings *s)
                                                                       : s->all ? "--all-classes"
                                                                                : "--example");
     if (data && s->sign > 0) return cli_usage("--sign is for models; of an example both sides are shown");
+    if (s->nodes && format_of(s) == PENN)
+        return cli_usage("--format penn has no place for --nodes; text and json have");
     if (s->all && s->class_name != NULL) return cli_usage("--class and --all-classes exclude each other");
     return cli_check_output(s->output, &s->common);
 }
@@ -87,23 +89,45 @@ static void write_feature(FILE *file, const esp_feature *f)
 {
     if (f->kind == ESP_FEATURE_WORD || f->kind == ESP_FEATURE_VALUE) cli_field(file, f->text);
     else cli_pattern(file, f->text);
+}
+
+static size_t tree_terms(const explain_job *job)
+{
+    size_t count = 0;
+    for (size_t t = 0; t < esp_explainer_terms(job->explainer); t++)
+        count += esp_explainer_kind(job->explainer, t) == ESP_FEATURE_FRAGMENT;
+    return count;
+}
+
+/* Ends a line about something of a term; which one is told where it could be another. */
+static void end_line(FILE *file, const explain_job *job, size_t term, bool several)
+{
+    if (several) {
+        putc('\t', file);
+        cli_field(file, esp_explainer_term(job->explainer, term));
+    }
     putc('\n', file);
 }
 
 static void write_fragments(FILE *file, const esp_explanation *x)
 {
     const esp_feature *f;
-    for (size_t i = 0; (f = esp_explanation_feature(x, i)) != NULL; i++)
-        if (f->kind == ESP_FEATURE_FRAGMENT) write_feature(file, f);
+    for (size_t i = 0; (f = esp_explanation_feature(x, i)) != NULL; i++) {
+        if (f->kind != ESP_FEATURE_FRAGMENT) continue;
+        write_feature(file, f);
+        putc('\n', file);
+    }
 }
 
-static void write_weights(FILE *file, const esp_explanation *x)
+static void write_weights(FILE *file, const explain_job *job, const esp_explanation *x)
 {
+    const bool several = esp_explanation_terms(x) > 1;
     const esp_feature *f;
     for (size_t i = 0; (f = esp_explanation_feature(x, i)) != NULL; i++) {
         cli_field(file, esp_explanation_output(x, f->output));
         fprintf(file, "\t%.17g\t%.17g\t", f->weight, f->occurrences);
         write_feature(file, f);
+        end_line(file, job, f->term, several);
     }
 }
 
@@ -116,14 +140,15 @@ static void begin_line(FILE *file, const esp_explanation *x, size_t output, size
     fprintf(file, "\t%s\t%.17g\t", what, value);
 }
 
-static void write_nodes(FILE *file, const esp_explanation *x, size_t output, size_t example)
+static void write_nodes(FILE *file, const explain_job *job, const esp_explanation *x, size_t output, size_t example)
 {
+    const bool several = tree_terms(job) > 1;
     for (size_t t = 0; t < esp_explanation_terms(x); t++)
         for (size_t i = 0; i < esp_explanation_nodes(x, t); i++) {
             begin_line(file, x, output, example, "node", esp_explanation_share(x, t, i, output));
             fprintf(file, "%zu ", i + 1);
             cli_field(file, esp_explanation_node(x, t, i)->label);
-            putc('\n', file);
+            end_line(file, job, t, several);
         }
 }
 
@@ -139,6 +164,7 @@ static void write_contributions(FILE *file, const explain_job *job, const esp_ex
         for (; (f = esp_explanation_feature(x, at)) != NULL && f->output == o; at++) {
             begin_line(file, x, o, example, f->contribution > 0.0 ? "up" : "down", f->contribution);
             write_feature(file, f);
+            end_line(file, job, f->term, esp_explanation_terms(x) > 1);
         }
         begin_line(file, x, o, example, "rest", esp_explanation_rest(x, o));
         putc('\n', file);
@@ -147,7 +173,7 @@ static void write_contributions(FILE *file, const explain_job *job, const esp_ex
             cli_field(file, esp_explainer_term(job->explainer, t));
             putc('\n', file);
         }
-        write_nodes(file, x, o, example);
+        write_nodes(file, job, x, o, example);
     }
 }
 
@@ -165,22 +191,20 @@ static int write_json(FILE *file, const esp_explanation *x)
 /* Says where a search stopped early; `example` is 0 for a model. */
 static void note_bounds(const explain_job *job, const esp_explanation *x, size_t example)
 {
+    static const char longer[] = "a larger --effort or --memory searches longer";
     for (size_t o = 0; o < esp_explanation_outputs(x); o++) {
         double bound;
         if (esp_explanation_is_exact(x, o, &bound)) continue;
         if (!isfinite(bound))
-            cli_note(&job->settings->common,
-                     "%s: the search was ended early; how much is left out is not known (--effort searches longer)",
-                     esp_explanation_output(x, o));
+            cli_note(&job->settings->common, "%s: the search was ended early; how much is left out is not known (%s)",
+                     esp_explanation_output(x, o), longer);
         else if (example == 0)
-            cli_note(&job->settings->common,
-                     "%s: the search was ended early; what is left out weighs at most %g (--effort searches longer)",
-                     esp_explanation_output(x, o), bound);
+            cli_note(&job->settings->common, "%s: the search was ended early; what is left out weighs at most %g (%s)",
+                     esp_explanation_output(x, o), bound, longer);
         else
             cli_note(&job->settings->common,
-                     "example %zu, %s: the search was ended early; what is left out contributes at most %g (--effort "
-                     "searches longer)",
-                     example, esp_explanation_output(x, o), bound);
+                     "example %zu, %s: the search was ended early; what is left out contributes at most %g (%s)",
+                     example, esp_explanation_output(x, o), bound, longer);
     }
 }
 
@@ -191,7 +215,7 @@ static int write_explanation(explain_job *job, const esp_explanation *x, size_t 
     note_bounds(job, x, job->data != NULL ? example + 1 : 0);
     if (format == JSON) return write_json(file, x);
     if (format == PENN) write_fragments(file, x);
-    else if (job->data == NULL) write_weights(file, x);
+    else if (job->data == NULL) write_weights(file, job, x);
     else write_contributions(file, job, x, example);
     return CLI_OK;
 }
@@ -267,9 +291,9 @@ static int explain_data(explain_job *job, const esp_run *run)
 
 static int check_fragments(const explain_job *job)
 {
-    bool any = false;
-    for (size_t t = 0; t < esp_explainer_terms(job->explainer); t++)
-        any = any || esp_explainer_kind(job->explainer, t) == ESP_FEATURE_FRAGMENT;
+    const bool any = tree_terms(job) > 0;
+    if (!any && job->settings->nodes)
+        cli_note(&job->settings->common, "--nodes has nothing to show: no term of the kernel has fragments of trees");
     if (any || format_of(job->settings) != PENN) return CLI_OK;
     return cli_usage("--format penn is for fragments of trees, and the kernel %s has none",
                      esp_model_kernel(job->model));
@@ -283,7 +307,8 @@ static int work(explain_job *job)
     if (status != ESP_OK) return cli_error(status, &error);
     int code = s->common.operands > 1 ? cli_read(&s->common, s->common.operand[1], &job->data) : CLI_OK;
     if (code != CLI_OK) return code;
-    const esp_run run = cli_run(&s->common);
+    esp_run run = cli_run(&s->common);
+    if (s->common.memory == 0) run.memory /= 2;
     const double began = cli_seconds();
     status = esp_explainer_new(job->model, &run, &job->explainer, &error);
     cli_run_end();
@@ -314,13 +339,17 @@ const cli_command cli_explain = {
     .summary = "the fragments, patterns and features that decide in a model",
     .text =
         "Prints the features of a model with the largest weights, a line each: the class, the weight in its decision "
-        "function, how often the support examples have the feature, and the feature, separated by TABs. Features are "
+        "function, how often the support examples have the feature, the feature, and where the kernel is a sum "
+        "the term it belongs to, separated by TABs. Features are "
         "fragments of trees (st, sst, sasst, fsst), in which (NP ...) is a node whose children are left open, patterns "
         "of sequences (seq, fseq), and values of vectors by name (linear).\n"
         "With DATA, prints for each example what its score is made of, a line each: the number of the example, the "
-        "class, what the line is about, a number, and a text. 'score' is the sum of 'bias', of the features that push "
+        "class, what the line is about, a number, a text, and for features of a sum the term. 'score' "
+        "is the sum of 'bias', of the features that push "
         "it 'up' and 'down', and of 'rest', which is all others together; 'term' lines are the parts of the kernel's "
         "summands, and with --nodes a 'node' line has the share of each node, leaves included, from the root on.\n"
+        "The search for features, and the shares of nodes, take at most --memory (default: half of what the machine "
+        "has): a search that would need more ends early and says so, shares that would are refused.\n"
         "Kernels without features of their own (ptk, gtk, poly, rbf, products) have support examples in their place "
         "when examples are explained.",
     .examples = "espalier explain questions.model --class HUM --top 10\n"

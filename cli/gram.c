@@ -125,7 +125,7 @@ static int work(gram_job *job)
     int code = cli_read(&s->common, s->common.operand[0], &job->rows);
     if (code == CLI_OK && s->common.operands == 2) code = cli_read(&s->common, s->common.operand[1], &job->cols);
     if (code != CLI_OK) return code;
-    cli_kernel_notes(&s->common, job->kernel, job->rows);
+    cli_kernel_notes(&s->common, job->kernel, job->rows, job->cols);
     job->row_count = esp_dataset_count(job->rows);
     job->col_count = s->diagonal ? 1 : job->cols != NULL ? esp_dataset_count(job->cols) : job->row_count;
     code = allocate(job);

@@ -152,7 +152,7 @@ int cli_lesson_read(cli_lesson *lesson)
 {
     const cli_settings *s = &lesson->from->common;
     const int code = cli_read(s, s->operand[0], &lesson->data);
-    if (code == CLI_OK) cli_kernel_notes(s, lesson->kernel, lesson->data);
+    if (code == CLI_OK) cli_kernel_notes(s, lesson->kernel, lesson->data, NULL);
     if (code != CLI_OK || esp_dataset_target_name(lesson->data) != NULL) return code;
     return target_missing(lesson->data, s->operand[0]);
 }

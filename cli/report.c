@@ -1,6 +1,8 @@
 /* espalier report: a page to look at, about a model and what it says about data. */
 #include "cli.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct report_settings {
@@ -43,6 +45,24 @@ static int check_settings(const report_settings *s)
     return cli_check_output(s->output, &s->common);
 }
 
+/* The page says it too, but whoever mistook the field should know it now. */
+static void note_targets(const report_job *job)
+{
+    const esp_dataset *data = job->data;
+    if (esp_model_classes(job->model) > 0 || data == NULL || esp_dataset_target_name(data) == NULL) return;
+    for (size_t i = 0; i < esp_dataset_count(data); i++) {
+        char *end;
+        const char *text = esp_dataset_target(data, i);
+        if (isfinite(strtod(text, &end)) && end != text && *end == '\0') continue;
+        cli_note(
+            &job->settings->common,
+            "the model predicts numbers, but the target of example %zu is '%s': the page does not tell how good the "
+            "predictions are; --target FIELD names another field",
+            i + 1, text);
+        return;
+    }
+}
+
 static int work(report_job *job)
 {
     const report_settings *s = job->settings;
@@ -56,8 +76,10 @@ static int work(report_job *job)
     if (status != ESP_OK) return cli_error(status, &error);
     const int code = data ? cli_read(&s->common, s->common.operand[1], &job->data) : CLI_OK;
     if (code != CLI_OK) return code;
-    const esp_run run = cli_run(&s->common);
+    esp_run run = cli_run(&s->common);
+    if (s->common.memory == 0) run.memory /= 2;
     const double began = cli_seconds();
+    note_targets(job);
     status = esp_report_write(job->model, job->data, &given, s->output, &run, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);

@@ -45,21 +45,18 @@ static int draw_targets(const sample_settings *s, const esp_kernel *kernel, cons
 {
     const esp_run run = cli_run(&s->common);
     const double began = cli_seconds();
-    esp_dataset *drawn = NULL;
     esp_error error;
     double jitter;
-    const esp_status status =
-        esp_dataset_sample_gp(kernel, data, noise, s->common.seed, &run, &drawn, &jitter, &error);
+    const esp_status status = esp_sample_gp_write(kernel, data, noise, s->common.seed, &run,
+                                                  s->output != NULL ? s->output : "-", s->to, &jitter, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
-    cli_detail(&s->common, "%zu targets drawn in %.3f s", esp_dataset_count(drawn), cli_seconds() - began);
+    cli_detail(&s->common, "%zu targets drawn and written in %.3f s", esp_dataset_count(data), cli_seconds() - began);
     if (jitter > 0.0)
         cli_note(&s->common, "the kernel has no Cholesky factor, as examples are equal or nearly so; %.3g was added to its "
                              "diagonal",
                  jitter);
-    const int code = cli_write(drawn, s->output, s->to);
-    esp_dataset_free(drawn);
-    return code;
+    return CLI_OK;
 }
 
 static int sample_targets(const sample_settings *s)
@@ -73,7 +70,7 @@ static int sample_targets(const sample_settings *s)
     int code = cli_kernel(s->process, &kernel);
     if (code == CLI_OK) code = cli_check_output(s->output, &s->common);
     if (code == CLI_OK) code = cli_read(&s->common, s->common.operand[0], &data);
-    if (code == CLI_OK) cli_kernel_notes(&s->common, kernel, data);
+    if (code == CLI_OK) cli_kernel_notes(&s->common, kernel, data, NULL);
     if (code == CLI_OK) code = draw_targets(s, kernel, data, noise);
     esp_dataset_free(data);
     esp_kernel_free(kernel);

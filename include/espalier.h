@@ -240,6 +240,11 @@ ESP_API esp_status esp_gram_gradient(const esp_kernel *kernel, const esp_dataset
  * where rounding leaves the kernel without a Cholesky factor, as equal examples do; 0: nothing. */
 ESP_API esp_status esp_dataset_sample_gp(const esp_kernel *kernel, const esp_dataset *data, double noise, uint64_t seed,
                                          const esp_run *run, esp_dataset **out, double *jitter, esp_error *err);
+/* The same, written; the rest is as with esp_dataset_write. What the format cannot hold is told before anything is
+ * drawn. */
+ESP_API esp_status esp_sample_gp_write(const esp_kernel *kernel, const esp_dataset *data, double noise, uint64_t seed,
+                                       const esp_run *run, const char *path, esp_format format, double *jitter,
+                                       esp_error *err);
 
 typedef enum esp_gram_format { ESP_GRAM_TEXT, ESP_GRAM_NPY, ESP_GRAM_LIBSVM } esp_gram_format;
 /* Writes a matrix of row_count x col_count: TAB-separated text, NumPy's .npy, or LIBSVM's precomputed form,
@@ -330,7 +335,8 @@ ESP_API esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_
 ESP_API esp_status esp_grammar_check(const char *path, const esp_dataset *data, const char *column,
                                      esp_grammar_counts *counts, esp_error *err);
 /* What may be wrong about using a kernel on these data though it can be computed, a sentence per line: rules that match
- * nothing. *text is NULL if there is nothing to say, else released with esp_text_free. */
+ * nothing, values for labels or features (lambda.NP, gamma.len) that the data do not have. *text is NULL if there is
+ * nothing to say, else released with esp_text_free. */
 ESP_API esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data, char **text, esp_error *err);
 
 /* ----------------------------------------------------------------- scorers */
@@ -431,9 +437,10 @@ typedef struct esp_metrics esp_metrics;
 ESP_API esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
                                    esp_error *err);
 ESP_API void esp_metrics_free(esp_metrics *metrics);
-/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. "nlpd", the
- * mean negative logarithm of the predictive density (or probability) of the targets, only for a Gaussian process: else
- * 0. */
+/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. "pearson"
+ * is 0 where there is no correlation, all predictions or all targets being the same; in JSON it is null then. "nlpd",
+ * the mean negative logarithm of the predictive density (or probability) of the targets, only for a Gaussian process:
+ * else 0. */
 ESP_API double esp_metrics_value(const esp_metrics *metrics, const char *name);
 /* An aligned table for people, and JSON; released with esp_text_free. */
 ESP_API esp_status esp_metrics_text(const esp_metrics *metrics, char **out, esp_error *err);
@@ -573,8 +580,10 @@ typedef struct esp_explain_options {
     size_t max_size; /* productions of a fragment, tokens of a pattern; 0: any number */
     int sign;        /* of the weights in esp_explain: 1 or -1 for those above or below 0; 0: both, by absolute value */
     uint64_t effort; /* fragments and patterns that the search for one list may grow; 0: 1,000,000 for a model, 20,000
-                        for an example. Beyond, the list is what was found until then */
-    bool shares;     /* also the shares of nodes, in esp_explain_example */
+                        for an example. Beyond, or where what waits to be grown for all lists takes more than
+                        run->memory (0: 512 MB for each), the list is what was found until then */
+    bool shares; /* also the shares of nodes, in esp_explain_example; ESP_ERR_MEMORY if they need more than run->memory
+                  */
 } esp_explain_options;
 
 typedef struct esp_feature {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 enum { TOP = 20, MODEL_EFFORT = 1000000, EXAMPLE_EFFORT = 20000 };
+static const size_t usual_memory = (size_t)1 << 29; /* of a search, where run->memory is 0 */
 
 /* The example that is explained, as one program sees it. */
 typedef struct view {
@@ -28,6 +29,7 @@ typedef struct job {
     const esp_explainer *explainer;
     esp_explain_options options; /* with defaults */
     const esp_run *run;
+    size_t memory; /* of one search; the number of threads must not matter, so that all get the same */
     esp_explanation *x;
     espi_goal *goal;   /* per function and term, or of an example per function */
     esp_dataset *data; /* the example alone; NULL: the model is explained */
@@ -75,6 +77,7 @@ static esp_status search(const job *j, size_t function, size_t term, espi_goal *
                           .sign = f->sign,
                           .max_size = j->options.max_size,
                           .effort = j->options.effort,
+                          .memory = j->memory,
                           .run = run,
                           .goal = goal};
     esp_status status = ESP_OK;
@@ -86,6 +89,12 @@ static esp_status search(const job *j, size_t function, size_t term, espi_goal *
     if (status == ESP_OK && s->has_sequences)
         status = espi_search_patterns(&s->sequences, seen != NULL ? &seen->sequence : NULL, &q, err);
     return status;
+}
+
+/* What each of some searches may hold that may all run at once. */
+static size_t memory_of(const esp_run *run, size_t searches)
+{
+    return run != NULL && run->memory > 0 && searches > 0 ? run->memory / searches : usual_memory;
 }
 
 static void take_bound(espi_function *f, const espi_goal *goal)
@@ -107,6 +116,7 @@ static esp_status explain_model(job *j, esp_error *err)
 {
     const size_t terms = j->explainer->terms, items = j->x->functions * terms;
     const int sign = j->options.sign;
+    j->memory = memory_of(j->run, items);
     j->goal = espi_alloc(items, sizeof *j->goal);
     if (j->goal == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < items; i++) j->goal[i] = espi_goal_of(j->options.top, sign >= 0, sign <= 0, true);
@@ -257,6 +267,28 @@ static bool list_nodes(struct espi_shared *s, const espi_forest *f)
     return ok;
 }
 
+/* The shares of one term after the other are the largest thing in memory. */
+static esp_status check_room(const job *j, esp_error *err)
+{
+    const esp_explainer *e = j->explainer;
+    double most = 0.0, bytes;
+    char need[32], limit[32];
+    if (!j->options.shares || j->run == NULL || j->run->memory == 0) return ESP_OK;
+    for (size_t i = 0; i < e->programs * e->terms; i++) {
+        const size_t p = i / e->terms, t = i % e->terms;
+        const struct seen *seen = &j->view[p].seen[t];
+        if (!seen->has_tree) continue;
+        if (!espi_fragment_shares_bytes(&e->program[p].source[t].trees, &seen->tree, &bytes))
+            return espi_no_memory(err);
+        most = fmax(most, bytes);
+    }
+    if (most <= (double)j->run->memory) return ESP_OK;
+    return espi_fail(
+        err, ESP_ERR_MEMORY,
+        "the shares of the nodes of example %zu take %s; the limit is %s; without them it can be explained",
+        j->x->example + 1, espi_size_text(most, need), espi_size_text((double)j->run->memory, limit));
+}
+
 static esp_status share_term(const job *j, size_t term, esp_error *err)
 {
     const esp_explainer *e = j->explainer;
@@ -291,6 +323,7 @@ static esp_status explain_row(job *j, esp_error *err)
 {
     const esp_explainer *e = j->explainer;
     esp_explanation *x = j->x;
+    j->memory = memory_of(j->run, x->functions);
     j->view = espi_alloc_zero(e->programs, sizeof *j->view);
     j->goal = espi_alloc(x->functions, sizeof *j->goal);
     x->term_score = espi_alloc_zero(x->functions, e->terms * sizeof *x->term_score);
@@ -301,6 +334,7 @@ static esp_status explain_row(job *j, esp_error *err)
         j->goal[o] = espi_goal_of(j->options.top, true, true, false);
     esp_status status = ok ? ESP_OK : espi_no_memory(err);
     for (size_t i = 0; status == ESP_OK && i < e->programs; i++) status = see(j, &e->program[i], &j->view[i], err);
+    if (status == ESP_OK) status = check_room(j, err);
     if (status == ESP_OK) status = espi_parallel(j->run, "explaining", x->functions, search_example, j, err);
     for (size_t o = 0; status == ESP_OK && o < x->functions; o++) {
         const size_t first = x->features;

@@ -369,6 +369,7 @@ esp_status espi_search_fragments(const espi_tree_source *source, const espi_tree
                       .free = free_fragment,
                       .grower = &g,
                       .effort = quest->effort,
+                      .memory = quest->memory,
                       .run = quest->run};
     g.bucket = espi_alloc_zero(source->forest->productions, sizeof *g.bucket);
     fragment *empty = g.bucket != NULL ? empty_fragment(&g) : NULL;

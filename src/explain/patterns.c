@@ -331,6 +331,7 @@ esp_status espi_search_patterns(const espi_seq_source *source, const espi_seq_ex
                       .free = free_pattern,
                       .grower = &g,
                       .effort = quest->effort,
+                      .memory = quest->memory,
                       .run = quest->run};
     g.bucket = espi_alloc_zero(source->seqs.symbols, sizeof *g.bucket);
     pattern *empty = g.bucket != NULL ? new_pattern(0, 0, 0) : NULL;

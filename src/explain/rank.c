@@ -144,8 +144,7 @@ bool espi_ranking_join(espi_ranking *r)
 
 /* -------------------------------------------------------------------- search */
 
-enum { PULSE = 64 };                              /* states grown between two questions whether to go on */
-static const size_t most_bytes = (size_t)1 << 29; /* that waiting states hold, before the search is given up */
+enum { PULSE = 64 }; /* states grown between two questions whether to go on */
 
 static bool before(const espi_state *a, const espi_state *b)
 {
@@ -208,7 +207,7 @@ esp_status espi_best_search(espi_best *b, esp_error *err)
 {
     esp_status status = ESP_OK;
     for (; status == ESP_OK && b->states > 0; b->grown++) {
-        if (b->grown >= b->effort || b->bytes > most_bytes) {
+        if (b->grown >= b->effort || (b->grown > 0 && b->bytes > b->memory)) {
             give_up(b);
             break;
         }

@@ -68,6 +68,7 @@ typedef struct espi_best {
     void (*free)(espi_state *state);
     void *grower;
     uint64_t effort; /* states to grow at most */
+    size_t memory;   /* bytes that waiting states may hold */
     const esp_run *run;
     espi_state **heap;
     size_t states, capacity, bytes;
@@ -76,7 +77,8 @@ typedef struct espi_best {
 
 /* Takes the state, also on failure; it is dropped where it leads to nothing that would be listed. */
 esp_status espi_best_push(espi_best *best, espi_state *state, esp_error *err);
-/* Grows until nothing is left, or sets goal->bound where the effort is spent. All states are freed in any case. */
+/* Grows until nothing is left, or sets goal->bound where effort or memory are spent; what is pushed first is grown in
+ * any case, so that there is a bound. All states are freed. */
 esp_status espi_best_search(espi_best *best, esp_error *err);
 
 #endif

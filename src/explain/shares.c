@@ -21,7 +21,7 @@
 
 #include <math.h>
 
-enum { MOST = 256 };
+enum { MOST = 256, PULSE = 1 << 22 }; /* points; pairs between two questions whether to go on */
 
 /* ----------------------------------------------------------------- quadrature */
 
@@ -111,6 +111,9 @@ typedef struct sharing {
     double **outside; /* per node: its column A(., v); from its parent's turn to its own */
     double *factor;   /* per inner child, then: the products of those to its left */
     size_t factor_capacity;
+    const esp_run *run;
+    double done;  /* the part of the points that are done */
+    size_t pairs; /* looked at since `run` was asked whether to go on */
 } sharing;
 
 static size_t group_size(const espi_tree_source *s, uint32_t p)
@@ -130,6 +133,37 @@ static double below(const sharing *s, espi_ref child, espi_ref other)
     return v->production == production_of(s, child) ? s->value[s->inside[child] + v->rank] : 0.0;
 }
 
+static double column_size(const sharing *s, espi_ref ref)
+{
+    return espi_is_leaf(ref) ? 0.0 : (double)group_size(s->source, production_of(s, ref));
+}
+
+bool espi_fragment_shares_bytes(const espi_tree_source *source, const espi_tree_example *example, double *bytes)
+{
+    sharing s = {.source = source, .example = example};
+    if (!espi_preorder_make(&s.tree, example->forest, example->root)) return false;
+    double inside = 0.0, open = s.tree.nodes > 0 ? column_size(&s, s.tree.node[0].ref) : 0.0, most = open;
+    for (size_t v = 0; v < example->forest->vertices; v++) inside += column_size(&s, (espi_ref)v);
+    for (size_t i = 0; i < s.tree.nodes; i++) { /* as they are visited */
+        for (uint32_t c = s.tree.node[i].first; c != ESPI_NO_NODE; c = s.tree.node[c].next)
+            open += column_size(&s, s.tree.node[c].ref);
+        most = fmax(most, open);
+        open -= column_size(&s, s.tree.node[i].ref);
+    }
+    espi_preorder_free(&s.tree);
+    *bytes = (inside + most) * sizeof *s.value;
+    return true;
+}
+
+/* To be called with the pairs that are looked at next: some points take minutes. */
+static esp_status go_on(sharing *s, size_t pairs, esp_error *err)
+{
+    s->pairs += pairs;
+    if (s->pairs < PULSE) return ESP_OK;
+    s->pairs = 0;
+    return espi_progress(s->run, "sharing", s->done, err);
+}
+
 static bool start(sharing *s)
 {
     const espi_forest *x = s->example->forest;
@@ -145,11 +179,13 @@ static bool start(sharing *s)
 }
 
 /* All C for one z; vertices have larger numbers than their children. */
-static void fill_inside(sharing *s, double z)
+static esp_status fill_inside(sharing *s, double z, esp_error *err)
 {
     const espi_forest *x = s->example->forest, *f = s->source->forest;
     for (size_t v = 0; v < x->vertices; v++) {
         const uint32_t p = production_of(s, (espi_ref)v);
+        const esp_status status = go_on(s, group_size(s->source, p), err);
+        if (status != ESP_OK) return status;
         const espi_ref *child = x->child + x->vertex[v].children;
         for (size_t r = 0; r < group_size(s->source, p); r++) {
             const espi_ref *other = f->child + f->vertex[s->source->member[s->source->member_start[p] + r]].children;
@@ -159,6 +195,7 @@ static void fill_inside(sharing *s, double z)
             s->value[s->inside[v] + r] = value;
         }
     }
+    return ESP_OK;
 }
 
 /* A column A of a node that has none yet: f of the group. */
@@ -202,12 +239,14 @@ static void hand_down(sharing *s, uint32_t node, uint32_t p, espi_ref other, dou
 }
 
 /* One node: its G, and A of its children. Its own column is dropped. */
-static bool visit(sharing *s, uint32_t node, double z, double *g)
+static esp_status visit(sharing *s, uint32_t node, double z, double *g, esp_error *err)
 {
     const espi_tree_source *t = s->source;
     const espi_ref ref = s->tree.node[node].ref;
     const uint32_t p = production_of(s, ref);
     const espi_production *production = espi_production_of(s->example->forest, ref);
+    const esp_status status = go_on(s, group_size(t, p), err);
+    if (status != ESP_OK) return status;
     bool ok = espi_reserve(&s->factor, &s->factor_capacity, 2 * (size_t)production->inner, sizeof *s->factor);
     for (uint32_t c = s->tree.node[node].first; ok && c != ESPI_NO_NODE; c = s->tree.node[c].next)
         if (!espi_is_leaf(s->tree.node[c].ref)) ok = open_column(s, c);
@@ -220,21 +259,21 @@ static bool visit(sharing *s, uint32_t node, double z, double *g)
     }
     espi_free(s->outside[node]);
     s->outside[node] = NULL;
-    return ok;
+    return ok ? ESP_OK : espi_no_memory(err);
 }
 
 /* Adds the part of one point of the quadrature. */
-static bool add_point(sharing *s, double z, double weight, double *share)
+static esp_status add_point(sharing *s, double z, double weight, double *share, esp_error *err)
 {
-    bool ok = s->tree.nodes == 0 || espi_is_leaf(s->tree.node[0].ref) || open_column(s, 0);
-    fill_inside(s, z);
-    for (size_t i = 0; ok && i < s->tree.nodes; i++) {
-        double g;
+    const bool ok = s->tree.nodes == 0 || espi_is_leaf(s->tree.node[0].ref) || open_column(s, 0);
+    esp_status status = ok ? fill_inside(s, z, err) : espi_no_memory(err);
+    for (size_t i = 0; status == ESP_OK && i < s->tree.nodes; i++) {
+        double g = 0.0;
         if (espi_is_leaf(s->tree.node[i].ref)) continue;
-        ok = visit(s, (uint32_t)i, z, &g);
+        status = visit(s, (uint32_t)i, z, &g, err);
         share[i] += weight / z * g;
     }
-    return ok;
+    return status;
 }
 
 /* Productions that a fragment of the example and of the support trees can have. */
@@ -246,12 +285,13 @@ static size_t degree_of(const sharing *s)
     return inner < s->source->largest ? inner : s->source->largest;
 }
 
-/* F(1), and by what the shares must be multiplied to add up to it. */
-static double correction(sharing *s, const double *share)
+/* Multiplies the shares by what makes them add up to F(1). */
+static esp_status correct(sharing *s, double *share, esp_error *err)
 {
     const espi_tree_source *t = s->source;
     double sum = 0.0, whole = 0.0;
-    fill_inside(s, 1.0);
+    const esp_status status = fill_inside(s, 1.0, err);
+    if (status != ESP_OK) return status;
     for (size_t i = 0; i < s->tree.nodes; i++) {
         const espi_ref ref = s->tree.node[i].ref;
         sum += share[i];
@@ -260,33 +300,33 @@ static double correction(sharing *s, const double *share)
         for (size_t r = 0; r < group_size(t, p); r++)
             whole += t->f[t->member[t->member_start[p] + r] * t->outputs + s->output] * s->value[s->inside[ref] + r];
     }
-    return sum != 0.0 && isfinite(whole / sum) ? whole / sum : 1.0;
+    for (size_t i = 0; sum != 0.0 && isfinite(whole / sum) && i < s->tree.nodes; i++) share[i] *= whole / sum;
+    return ESP_OK;
 }
 
-static esp_status integrate(sharing *s, double *share, const esp_run *run, esp_error *err)
+static esp_status integrate(sharing *s, double *share, esp_error *err)
 {
     double point[MOST], weight[MOST];
     const size_t wanted = (degree_of(s) + 1) / 2, points = wanted < MOST ? wanted : MOST;
     gauss_legendre(points, point, weight);
     for (size_t i = 0; i < points; i++) {
-        const esp_status status = espi_progress(run, "sharing", (double)i / (double)points, err);
+        s->done = (double)i / (double)points;
+        esp_status status = espi_progress(s->run, "sharing", s->done, err);
+        if (status == ESP_OK) status = add_point(s, point[i], weight[i], share, err);
         if (status != ESP_OK) return status;
-        if (!add_point(s, point[i], weight[i], share)) return espi_no_memory(err);
     }
-    const double factor = points < wanted ? correction(s, share) : 1.0;
-    for (size_t i = 0; i < s->tree.nodes; i++) share[i] *= factor;
-    return ESP_OK;
+    return points < wanted ? correct(s, share, err) : ESP_OK;
 }
 
 esp_status espi_fragment_shares(const espi_tree_source *source, const espi_tree_example *example, size_t output,
                                 double sign, const esp_run *run, double *share, size_t stride, esp_error *err)
 {
-    sharing s = {.source = source, .example = example, .output = output};
+    sharing s = {.source = source, .example = example, .output = output, .run = run};
     double *own = NULL;
     if (example->scale == 0.0) return ESP_OK;
     const bool ok = espi_preorder_make(&s.tree, example->forest, example->root) && start(&s) &&
                     (own = espi_alloc_zero(s.tree.nodes, sizeof *own)) != NULL;
-    const esp_status status = ok ? integrate(&s, own, run, err) : espi_no_memory(err);
+    const esp_status status = ok ? integrate(&s, own, err) : espi_no_memory(err);
     for (size_t i = 0; status == ESP_OK && i < s.tree.nodes; i++) share[i * stride] += sign * example->scale * own[i];
     espi_free(own);
     for (size_t i = 0; s.outside != NULL && i < s.tree.nodes; i++) espi_free(s.outside[i]);

@@ -19,6 +19,7 @@ typedef struct espi_quest {
     double sign;   /* 1, or -1 to turn the decision function round */
     size_t max_size;
     uint64_t effort;
+    size_t memory; /* bytes that the search may hold */
     const esp_run *run;
     espi_goal *goal;
 } espi_quest;
@@ -76,6 +77,9 @@ bool espi_fragment_text(const espi_tree_source *source, const espi_found *found,
  * (shares.c). */
 esp_status espi_fragment_shares(const espi_tree_source *source, const espi_tree_example *example, size_t output,
                                 double sign, const esp_run *run, double *share, size_t stride, esp_error *err);
+/* The bytes that this takes: a number for each pair of a different subtree of the example and one of the support
+ * examples that have the same production, and the columns of nodes that wait for their turn. False if memory is out. */
+bool espi_fragment_shares_bytes(const espi_tree_source *source, const espi_tree_example *example, double *bytes);
 
 /* ------------------------------------------ patterns of sequences (patterns.c) */
 

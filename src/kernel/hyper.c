@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "base/text.h"
+#include "kernel/bag.h"
 #include "kernel/bound.h"
 
 #include <math.h>
@@ -345,4 +345,49 @@ esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data,
     if (status == ESP_OK) *out = copy;
     else esp_kernel_free(copy);
     return status;
+}
+
+/* -------------------------------------------------------------- unmatched */
+
+enum { MOST_LINES = 8 };
+
+/* The names that values can be for, whatever the column; the caller frees them. */
+static bool collect_names(const espi_column *column, espi_symbols *names)
+{
+    const espi_forest *f = &column->trees;
+    espi_bag bag = {0};
+    bool ok = true;
+    for (size_t i = 0; column->type == ESP_COLUMN_TREE && ok && i < f->productions; i++) {
+        const espi_symbol *label = &f->symbols.symbol[f->production[i].label];
+        ok = espi_symbols_add(names, label->text, label->size) != ESPI_NO_SYMBOL;
+    }
+    if (column->type != ESP_COLUMN_TREE) ok = espi_bag_make(&bag, column, names, true);
+    espi_bag_free(&bag);
+    return ok;
+}
+
+bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *column, espi_text *lines)
+{
+    const char *what = column->type == ESP_COLUMN_TREE ? "inner node has that label" : "example has that feature";
+    espi_symbols names = {0};
+    size_t unmatched = 0;
+    if (leaf->symbols == 0) return true;
+    const bool ok = collect_names(column, &names);
+    for (size_t i = 0; ok && i < leaf->symbols; i++) {
+        const espi_symbol_value *s = &leaf->symbol[i];
+        char quoted[96], line[400];
+        if (espi_symbols_find(&names, s->label, strlen(s->label)) != ESPI_NO_SYMBOL) continue;
+        if (++unmatched > MOST_LINES) continue;
+        snprintf(line, sizeof line, "%s(%.100s): %s is given for %s, but no %s\n", leaf->class->name, column->name,
+                 leaf->class->parameters[s->parameter].info.name, espi_quote(s->label, strlen(s->label), quoted), what);
+        espi_text_string(lines, line);
+    }
+    if (unmatched > MOST_LINES) {
+        char line[200];
+        snprintf(line, sizeof line, "%s(%.100s): the same is true of %zu other values\n", leaf->class->name,
+                 column->name, unmatched - MOST_LINES);
+        espi_text_string(lines, line);
+    }
+    espi_symbols_free(&names);
+    return ok;
 }

@@ -2,6 +2,7 @@
 #ifndef ESPI_HYPER_H
 #define ESPI_HYPER_H
 
+#include "base/text.h"
 #include "kernel/kernel.h"
 
 size_t espi_parameter_count(const espi_kernel_class *class);
@@ -31,5 +32,9 @@ void espi_kernel_set(esp_kernel *kernel, size_t place, double value);
 /* A copy in which every sasst leaf without values by label has one for each label of inner nodes of its column, and every
  * rbf leaf with ard=1 one for each feature: all that can be learned apart. Leaves name their columns. */
 esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err);
+
+/* Adds a line for each of the leaf's values by label or feature that nothing in the column has, of many for the first
+ * ones. False if memory is out. */
+bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *column, espi_text *lines);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/bound.h"
+#include "kernel/hyper.h"
 #include "kernel/rules.h"
 
 #include <inttypes.h>
@@ -317,8 +318,10 @@ esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data,
         const espi_column *column;
         esp_grammar_counts c;
         char line[200];
-        if (leaf->rules == NULL) continue;
+        if (leaf->rules == NULL && leaf->symbols == 0) continue;
         status = espi_leaf_column(leaf, data, &column, err);
+        if (status == ESP_OK && !espi_unmatched_symbols(leaf, column, &all)) status = espi_no_memory(err);
+        if (leaf->rules == NULL) continue;
         if (status == ESP_OK && !fit(leaf->rules, &column->trees, &c)) status = espi_no_memory(err);
         if (status != ESP_OK || c.matched > 0 || c.rules == 0) continue;
         snprintf(line, sizeof line,

@@ -6,6 +6,7 @@
 #include "learn/dense.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "kernel/hot.h"
 
 #include <math.h>
@@ -45,7 +46,8 @@ size_t espi_dense_factor(double *a, size_t n)
     return info > 0 ? (size_t)info : 0;
 }
 
-size_t espi_dense_factor_jitter(double *a, size_t n, double add, double least, double *diagonal, double *jitter)
+esp_status espi_dense_factor_jitter(double *a, size_t n, double add, double least, const esp_run *run, double *diagonal,
+                                    double *jitter, size_t *failed, esp_error *err)
 {
     double mean = 0.0;
     for (size_t i = 0; i < n; i++) diagonal[i] = a[i * n + i];
@@ -53,8 +55,10 @@ size_t espi_dense_factor_jitter(double *a, size_t n, double add, double least, d
     for (double part = 0.0;; part = part > 0.0 ? 10.0 * part : least) {
         *jitter = part * mean;
         for (size_t i = 0; i < n; i++) a[i * n + i] = diagonal[i] + add + *jitter;
-        const size_t failed = espi_dense_factor(a, n);
-        if (failed == 0 || !(mean > 0.0) || part > 0.5e6 * least) return failed;
+        const esp_status status = espi_progress(run, "factoring", -1.0, err);
+        if (status != ESP_OK) return status;
+        *failed = espi_dense_factor(a, n);
+        if (*failed == 0 || !(mean > 0.0) || part > 0.5e6 * least) return ESP_OK;
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < i; j++) a[i * n + j] = a[j * n + i];
     }

@@ -4,8 +4,7 @@
 #ifndef ESPI_DENSE_H
 #define ESPI_DENSE_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "espalier.h"
 
 /* Whether there is memory for the room that OpenBLAS works in. It does not tell when there is none, but asks for ever:
  * to be called before the others. */
@@ -14,10 +13,11 @@ bool espi_dense_ready(void);
 /* The lower triangle of A becomes L. O(n^3/3). Returns 0, or the number (from 1) of the row whose pivot is not
  * positive; the rows before it are then those of L. */
 size_t espi_dense_factor(double *a, size_t n);
-/* The same for A + add I, of which both triangles are given; the upper one stays, and `diagonal` gets that of A. What
- * has no factor gets jitter on its diagonal, `least` of its mean at first and up to a million times that, by powers
- * of 10. */
-size_t espi_dense_factor_jitter(double *a, size_t n, double add, double least, double *diagonal, double *jitter);
+/* The same for A + add I, of which both triangles are given; the upper one stays, and `diagonal` gets that of A. What has
+ * no factor gets jitter on its diagonal, `least` of its mean at first and up to a million times that, by powers of 10.
+ * ESP_OK also if all fails: *failed tells. LAPACK cannot be interrupted; `run` is asked before each attempt. */
+esp_status espi_dense_factor_jitter(double *a, size_t n, double add, double least, const esp_run *run, double *diagonal,
+                                    double *jitter, size_t *failed, esp_error *err);
 /* sum_i log L_ii, half the logarithm of the determinant. */
 double espi_dense_half_log(const double *l, size_t n);
 /* The lower triangle of L becomes that of A^-1. O(2 n^3/3). */

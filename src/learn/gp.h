@@ -63,8 +63,8 @@ esp_status espi_gp_gram(const espi_gp_problem *problem, const esp_kernel *kernel
 /* Factors K + (noise + jitter) I, with as little jitter as makes it possible. Both triangles of K are there; the upper
  * one stays, and `diagonal` gets what is overwritten of it. ESP_ERR_RANGE tells which examples cannot be told apart,
  * and which pivot failed. `target` may be NULL. */
-esp_status espi_gp_factor(double *matrix, size_t count, const double *target, double noise, double *diagonal,
-                          double *jitter, esp_error *err);
+esp_status espi_gp_factor(double *matrix, size_t count, const double *target, double noise, const esp_run *run,
+                          double *diagonal, double *jitter, esp_error *err);
 
 /* ln Phi(z), and phi(z) / Phi(z), for any z. */
 double espi_log_probit(double z);
@@ -101,7 +101,7 @@ double espi_gp_space_noise(const espi_gp_space *space);
 
 /* The patterns of a setting: names with * and ?, separated by commas; \ takes the next byte as it is. */
 bool espi_pattern_match(const char *pattern, size_t size, const char *name);
-/* The next piece up to an unescaped `separator`; false at the end. */
+/* The next piece up to an unescaped `separator`, without blanks around it; false at the end. */
 bool espi_pattern_next(const char **text, char separator, const char **piece, size_t *size);
 
 /* ----------------------------------------------------------------- search */

@@ -9,6 +9,7 @@
  * being a maximum, it adds nothing to the derivatives. One matrix keeps K, which the gradient asks for; the other is one
  * after the other G, its factor, G^-1 and W. */
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "learn/dense.h"
 #include "learn/gp.h"
@@ -45,7 +46,8 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     espi_bound *bound = NULL;
     esp_status status = espi_gp_gram(p, kernel, run, p->matrix[0], &bound, err);
     if (status == ESP_OK) memcpy(matrix, p->matrix[0], n * n * sizeof *matrix);
-    if (status == ESP_OK) status = espi_gp_factor(matrix, n, p->target, noise, p->vector, &point->jitter, err);
+    if (status == ESP_OK)
+        status = espi_gp_factor(matrix, n, p->target, noise, run, p->vector, &point->jitter, err);
     if (status == ESP_OK) {
         point->mean = p->constant_mean ? best_mean(p, matrix, p->vector) : 0.0;
         for (size_t i = 0; i < n; i++) a[i] = p->target[i] - point->mean;
@@ -55,6 +57,7 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
         if (!isfinite(point->value) || !espi_all_finite(a, n))
             status = espi_fail(err, ESP_ERR_RANGE, "the likelihood is too small for a number; raise noise");
     }
+    if (status == ESP_OK && gradient != NULL) status = espi_progress(run, "inverting", -1.0, err);
     if (status == ESP_OK && gradient != NULL) {
         make_weights(matrix, a, n);
         *noise_gradient = 0.0;

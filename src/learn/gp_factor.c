@@ -4,6 +4,7 @@
  * examples and rounding can spoil that. Then jitter is added to the diagonal, from 1e-10 to 1e-4 of its mean; what
  * still has no factor is told with the reason. */
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "learn/dense.h"
 #include "learn/gp.h"
@@ -112,10 +113,10 @@ static esp_status diagnose(const double *matrix, size_t n, const double *diagona
         jitter, bad + 1, left, same);
 }
 
-esp_status espi_gp_factor(double *matrix, size_t n, const double *target, double noise, double *diagonal,
-                          double *jitter, esp_error *err)
+esp_status espi_gp_factor(double *matrix, size_t n, const double *target, double noise, const esp_run *run,
+                          double *diagonal, double *jitter, esp_error *err)
 {
-    size_t pair[2];
+    size_t pair[2], bad;
     for (size_t i = 0; i < n; i++) diagonal[i] = matrix[i * n + i];
     *jitter = 0.0;
     if (noise == 0.0 && target != NULL && find_same(matrix, diagonal, n, target, pair))
@@ -123,7 +124,6 @@ esp_status espi_gp_factor(double *matrix, size_t n, const double *target, double
                          "examples %zu and %zu are the same to the kernel but have different targets, and noise is 0; "
                          "start from a noise above 0",
                          pair[0] + 1, pair[1] + 1);
-    const size_t bad = espi_dense_factor_jitter(matrix, n, noise, LEAST, diagonal, jitter);
-    if (bad == 0) return ESP_OK;
-    return diagnose(matrix, n, diagonal, noise, *jitter, bad - 1, err);
+    const esp_status status = espi_dense_factor_jitter(matrix, n, noise, LEAST, run, diagonal, jitter, &bad, err);
+    return status != ESP_OK || bad == 0 ? status : diagnose(matrix, n, diagonal, noise, *jitter, bad - 1, err);
 }

@@ -82,7 +82,7 @@ static double dot(const double *x, const double *y, size_t n)
 }
 
 /* g, W and the factor of B at f. */
-static esp_status curve(const espi_gp_problem *p, mode *m, esp_error *err)
+static esp_status curve(const espi_gp_problem *p, mode *m, const esp_run *run, esp_error *err)
 {
     const size_t n = p->count;
     const double *gram = p->matrix[0];
@@ -97,6 +97,8 @@ static esp_status curve(const espi_gp_problem *p, mode *m, esp_error *err)
         for (size_t j = 0; j <= i; j++) b[i * n + j] = m->root[i] * gram[i * n + j] * m->root[j];
         b[i * n + i] += 1.0;
     }
+    const esp_status status = espi_progress(run, "finding the mode", -1.0, err);
+    if (status != ESP_OK) return status;
     const size_t bad = espi_dense_factor(b, n);
     if (bad == 0) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE, "the kernel matrix is not positive semi-definite, as example %zu shows", bad);
@@ -129,8 +131,7 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
     for (size_t i = 0; i < n; i++) m->f[i] = m->a[i] = 0.0;
     m->psi = log_likelihood(p->target, m->f, n);
     for (size_t k = 0; k < MOST_STEPS; k++) {
-        if ((status = espi_progress(run, "finding the mode", -1.0, err)) != ESP_OK) return status;
-        if ((status = curve(p, m, err)) != ESP_OK) return status;
+        if ((status = curve(p, m, run, err)) != ESP_OK) return status;
         for (size_t i = 0; i < n; i++) m->x[i] = m->w[i] * m->f[i] + m->g[i];
         espi_dense_times(p->matrix[0], n, m->x, m->y);
         for (size_t i = 0; i < n; i++) m->y[i] *= m->root[i];
@@ -143,23 +144,26 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
         for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(m->y[i]));
         if (advance(p, m) <= SMALL * largest) break;
     }
-    return curve(p, m, err);
+    return curve(p, m, run, err);
 }
 
 /* From the mode to the weights of the gradient, in the lower triangle of matrix[1]. */
-static void make_weights(const espi_gp_problem *p, mode *m)
+static esp_status make_weights(const espi_gp_problem *p, mode *m, const esp_run *run, esp_error *err)
 {
     const size_t n = p->count;
     const double *gram = p->matrix[0];
     double *r = p->matrix[1], *c = p->matrix[2], *s = m->x, *u = m->y;
     for (size_t i = 0; i < n; i++) /* row i: S times column i of K */
         for (size_t j = 0; j < n; j++) c[i * n + j] = m->root[j] * gram[i * n + j];
+    esp_status status = espi_progress(run, "solving", -1.0, err);
+    if (status != ESP_OK) return status;
     espi_dense_half_solve_all(r, n, c, n);
     for (size_t i = 0; i < n; i++) {
         const double z = p->target[i] * m->f[i], q = espi_probit_ratio(z);
         const double third = p->target[i] * q * (2.0 * q * q + 3.0 * z * q + z * z - 1.0);
         s[i] = 0.5 * (gram[i * n + i] - dot(c + i * n, c + i * n, n)) * third;
     }
+    if ((status = espi_progress(run, "inverting", -1.0, err)) != ESP_OK) return status;
     espi_dense_invert(r, n);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) r[i * n + j] *= m->root[i] * m->root[j];
@@ -169,6 +173,7 @@ static void make_weights(const espi_gp_problem *p, mode *m)
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++)
             r[i * n + j] = 0.5 * (m->a[i] * m->a[j] - r[i * n + j] + u[i] * m->g[j] + m->g[i] * u[j]);
+    return ESP_OK;
 }
 
 static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, double noise, const esp_run *run,
@@ -187,8 +192,8 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
         memcpy(point->coefficient, m.g, n * sizeof *m.g);
         memcpy(point->curvature, m.w, n * sizeof *m.w);
     }
+    if (status == ESP_OK && gradient != NULL) status = make_weights(p, &m, run, err);
     if (status == ESP_OK && gradient != NULL) {
-        make_weights(p, &m);
         *noise_gradient = 0.0;
         status = espi_bound_gradient(bound, p->matrix[1], p->matrix[0], run, gradient, err);
     }

@@ -31,7 +31,7 @@ void espi_posterior_free(struct espi_posterior *p)
     espi_free(p);
 }
 
-static esp_status factor(struct espi_posterior *p, const esp_model *m, esp_error *err)
+static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp_run *run, esp_error *err)
 {
     const espi_process *process = m->process;
     const size_t n = m->support->rows;
@@ -41,6 +41,8 @@ static esp_status factor(struct espi_posterior *p, const esp_model *m, esp_error
         for (size_t j = 0; p->root != NULL && j <= i; j++) a[i * n + j] *= p->root[i] * p->root[j];
         a[i * n + i] += p->root != NULL ? 1.0 : process->noise + process->jitter;
     }
+    const esp_status status = espi_progress(run, "factoring", -1.0, err);
+    if (status != ESP_OK) return status;
     const size_t bad = espi_dense_factor(a, n);
     if (bad == 0) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE,
@@ -67,7 +69,7 @@ esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct esp
     esp_status status = lacks      ? espi_no_memory(err)
                         : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
                                    : espi_gp_gram(&problem, m->kernel, run, p->factor, &p->bound, err);
-    if (status == ESP_OK && !inducing) status = factor(p, m, err);
+    if (status == ESP_OK && !inducing) status = factor(p, m, run, err);
     if (status == ESP_OK) *out = p;
     else espi_posterior_free(p);
     return status;

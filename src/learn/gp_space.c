@@ -15,13 +15,20 @@ static const double NOISE_DRAW_LOW = 1e-3, NOISE_DRAW_HIGH = 1.0, NOISE_LOW = 1e
 
 /* --------------------------------------------------------------- patterns */
 
+static bool is_blank(char c) { return c == ' ' || c == '\t'; }
+
 bool espi_pattern_next(const char **text, char separator, const char **piece, size_t *size)
 {
-    const char *at = *text;
+    const char *at = *text, *end;
     if (at == NULL) return false;
-    *piece = at;
-    while (*at != '\0' && *at != separator) at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
-    *size = (size_t)(at - *piece);
+    while (is_blank(*at)) at++;
+    *piece = end = at;
+    while (*at != '\0' && *at != separator) {
+        const bool blank = is_blank(*at);
+        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
+        if (!blank) end = at;
+    }
+    *size = (size_t)(end - *piece);
     *text = *at == separator ? at + 1 : NULL;
     return true;
 }
@@ -218,35 +225,56 @@ static esp_status wrong_prior(const char *piece, size_t size, esp_error *err)
                      espi_quote(piece, size, quoted));
 }
 
+static bool read_number(const char *text, size_t size, double *value)
+{
+    while (size > 0 && is_blank(*text)) text++, size--;
+    while (size > 0 && is_blank(text[size - 1])) size--;
+    return espi_number_parse(text, size, value) && *value > 0.0;
+}
+
+/* The prior of one piece: name[0 .. size) is a pattern. */
+static esp_status set_prior(espi_gp_space *s, const char *name, size_t size, double median, double deviation,
+                            esp_error *err)
+{
+    bool any = false, moves = false;
+    char quoted[96];
+    for (size_t i = 0; i < s->hypers; i++) {
+        if (!espi_pattern_match(name, size, s->hyper[i].name)) continue;
+        any = true;
+        if (s->variable[i] == ESPI_GP_FIXED) continue;
+        moves = true;
+        if (s->moving[s->variable[i]].deviation > 0.0)
+            return espi_fail(err, ESP_ERR_PARAM, "prior names %s, but %s has a prior already",
+                             espi_quote(name, size, quoted), s->hyper[i].name);
+    }
+    if (!any) return no_match(s, "prior", name, size, err);
+    if (!moves) return espi_fail(err, ESP_ERR_PARAM, "prior names %s, which is fixed", espi_quote(name, size, quoted));
+    for (size_t i = 0; i < s->hypers; i++) {
+        if (s->variable[i] == ESPI_GP_FIXED || !espi_pattern_match(name, size, s->hyper[i].name)) continue;
+        s->moving[s->variable[i]].median = median;
+        s->moving[s->variable[i]].deviation = deviation;
+    }
+    return ESP_OK;
+}
+
 static esp_status set_priors(espi_gp_space *s, const char *text, esp_error *err)
 {
     const char *piece;
     size_t size;
-    while (espi_pattern_next(&text, ';', &piece, &size)) {
+    esp_status status = ESP_OK;
+    while (status == ESP_OK && espi_pattern_next(&text, ';', &piece, &size)) {
         size_t equal = size;
         while (equal > 0 && piece[equal - 1] != '=') equal--;
         const char *comma = equal > 0 ? memchr(piece + equal, ',', size - equal) : NULL;
         double median, deviation;
-        if (comma == NULL || !espi_number_parse(piece + equal, (size_t)(comma - piece) - equal, &median) ||
-            !espi_number_parse(comma + 1, (size_t)(piece + size - comma) - 1, &deviation) || !(median > 0.0) ||
-            !(deviation > 0.0))
+        if (comma == NULL || !read_number(piece + equal, (size_t)(comma - piece) - equal, &median) ||
+            !read_number(comma + 1, (size_t)(piece + size - comma) - 1, &deviation))
             return wrong_prior(piece, size, err);
-        bool any = false, moves = false;
-        for (size_t i = 0; i < s->hypers; i++) {
-            if (!espi_pattern_match(piece, equal - 1, s->hyper[i].name)) continue;
-            any = true;
-            if (s->variable[i] == ESPI_GP_FIXED) continue;
-            s->moving[s->variable[i]].median = median;
-            s->moving[s->variable[i]].deviation = deviation;
-            moves = true;
-        }
-        char quoted[96];
-        if (!any) return no_match(s, "prior", piece, equal - 1, err);
-        if (!moves)
-            return espi_fail(err, ESP_ERR_PARAM, "prior names %s, which is fixed",
-                             espi_quote(piece, equal - 1, quoted));
+        equal--;
+        while (equal > 1 && is_blank(piece[equal - 1]) && piece[equal - 2] != '\\') equal--;
+        status = set_prior(s, piece, equal, median, deviation, err);
     }
-    return ESP_OK;
+    return status;
 }
 
 /* ------------------------------------------------------------------ space */

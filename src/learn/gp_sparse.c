@@ -136,12 +136,15 @@ static void weigh(espi_sparse *s, size_t first, int width)
 /* ---------------------------------------------------------------- solving */
 
 /* k_mm = L, with as little jitter as makes it possible. */
-static esp_status factor_pivots(espi_sparse *s, esp_error *err)
+static esp_status factor_pivots(espi_sparse *s, const esp_run *run, esp_error *err)
 {
     const size_t m = s->pivots;
     const double mean = trace(s->k_mm, m) / (double)m;
     mirror(s->k_mm, m);
-    const size_t failed = espi_dense_factor_jitter(s->k_mm, m, 0.0, first_jitter, s->coefficient, &s->jitter);
+    size_t failed;
+    const esp_status status =
+        espi_dense_factor_jitter(s->k_mm, m, 0.0, first_jitter, run, s->coefficient, &s->jitter, &failed, err);
+    if (status != ESP_OK) return status;
     s->part = s->jitter > 0.0 ? s->jitter / mean : 0.0;
     if (failed == 0) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE,
@@ -216,7 +219,7 @@ esp_status espi_sparse_solve(espi_sparse *s, const double *target, double noise,
     s->noise = noise;
     if (!(noise > 0.0))
         return espi_fail(err, ESP_ERR_PARAM, "a Gaussian process with pivots needs noise; it is %g", noise);
-    esp_status status = factor_pivots(s, err);
+    esp_status status = factor_pivots(s, run, err);
     if (status == ESP_OK) status = by_columns(s, "solving", halve, run, err);
     if (status == ESP_OK) status = factor_inner(s, err);
     if (status != ESP_OK) return status;

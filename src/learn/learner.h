@@ -30,6 +30,7 @@ typedef struct espi_settings { /* of all learners; what one does not have stays 
     espi_choice constant_mean; /* of mean: 1 */
     espi_choice standardise;   /* an espi_standardise */
     double noise;
+    const char *of_numbers; /* noise or standardise, where it was given: what only numbers have; NULL: neither was */
     size_t restarts;
     char *fix, *tie, *group, *prior; /* as given; NULL: none */
 } espi_settings;

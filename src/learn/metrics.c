@@ -17,6 +17,7 @@ struct esp_metrics {
     double *confusion; /* [actual * classes + predicted] */
     double accuracy, macro_f1, micro_f1, macro_precision, macro_recall;
     double rmse, mae, pearson;
+    const char *same; /* "targets" or "predictions": they are all the same, so that there is no correlation; or NULL */
     bool spread; /* the predictions have variances, and so there is an nlpd */
     double nlpd;
 };
@@ -112,6 +113,13 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
     return ESP_OK;
 }
 
+static bool all_same(const double *value, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (value[i] != value[0]) return false;
+    return true;
+}
+
 static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const esp_dataset *data, esp_error *err)
 {
     double x_mean = 0.0, y_mean = 0.0, xx = 0.0, yy = 0.0, xy = 0.0, dx_most = 0.0, dy_most = 0.0, most = 0.0;
@@ -122,7 +130,7 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
         const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
         char quoted[96];
         if (!espi_number_parse(s->text, s->size, &y[i]))
-            status = espi_fail(err, ESP_ERR_PARAM, "the target of example %zu is %s; a regression is judged by numbers",
+            status = espi_fail(err, ESP_ERR_PARAM, "the predictions are numbers, but the target of example %zu is %s",
                                i + 1, espi_quote(s->text, s->size, quoted));
         x_mean += p->column[i] / (double)m->count;
         y_mean += y[i] / (double)m->count;
@@ -146,6 +154,9 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
     m->rmse = most * sqrt(m->rmse / (double)m->count);
     m->mae *= most;
     m->pearson = xx > 0.0 && yy > 0.0 ? xy / sqrt(xx) / sqrt(yy) : 0.0;
+    if (status == ESP_OK && all_same(y, m->count)) m->same = "targets";
+    else if (all_same(p->column, m->count)) m->same = "predictions";
+    if (m->same != NULL) m->pearson = 0.0; /* rounding of the means may have left something */
     espi_free(y);
     return status;
 }
@@ -275,8 +286,9 @@ esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
 {
     espi_text t = {0};
     if (m->classes == 0) {
-        add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\nPearson  %8.4f\n", m->count, m->rmse, m->mae,
-            m->pearson);
+        add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\n", m->count, m->rmse, m->mae);
+        if (m->same == NULL) add(&t, "Pearson  %8.4f\n", m->pearson);
+        else add(&t, "Pearson  undefined: all %s are the same\n", m->same);
         if (m->spread) add(&t, "NLPD     %8.4f\n", m->nlpd);
     } else {
         const size_t places = name_width(m);
@@ -331,7 +343,7 @@ esp_status esp_metrics_json(const esp_metrics *m, char **out, esp_error *err)
     if (m->classes == 0) {
         espi_json_number_of(&t, "rmse", m->rmse);
         espi_json_number_of(&t, "mae", m->mae);
-        espi_json_number_of(&t, "pearson", m->pearson);
+        espi_json_number_of(&t, "pearson", m->same == NULL ? m->pearson : NAN); /* null */
     } else {
         espi_json_number_of(&t, "accuracy", m->accuracy);
         espi_json_number_of(&t, "macro-precision", m->macro_precision);

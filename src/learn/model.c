@@ -1,6 +1,7 @@
 #include "learn/model.h"
 
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "kernel/pattern.h"
@@ -93,6 +94,13 @@ static void add_count(espi_text *t, const char *key, uint64_t count)
 {
     char digits[24];
     snprintf(digits, sizeof digits, "%" PRIu64, count);
+    add_text(t, key, digits);
+}
+
+static void add_number(espi_text *t, const char *key, double value)
+{
+    char digits[32];
+    espi_number_print(value, digits);
     add_text(t, key, digits);
 }
 
@@ -194,6 +202,7 @@ esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
     add_count(&t, "outputs", m->outputs);
     if (m->classes > 0) add_text(&t, "probabilities", m->platt != NULL || m->process != NULL ? "yes" : "no");
     add_count(&t, "support examples", m->support->rows);
+    if (m->process != NULL && m->classes == 0) add_number(&t, "mean", m->bias[0]);
     if (status == ESP_OK) status = add_columns(&t, m->support, err);
     if (m->history != NULL) add_history(&t, m->history);
     for (size_t k = 0; m->variant != NULL && k < m->outputs; k++)

@@ -276,8 +276,12 @@ esp_status espi_settings_set(espi_settings *settings, const char *name, const ch
                              esp_error *err)
 {
     if (unknown != NULL) *unknown = false;
-    for (const setting *s = learners[settings->learner].settings; s->info.name != NULL; s++)
-        if (strcmp(s->info.name, name) == 0) return set_value(settings, s, value, err);
+    for (const setting *s = learners[settings->learner].settings; s->info.name != NULL; s++) {
+        if (strcmp(s->info.name, name) != 0) continue;
+        if (s->offset == offsetof(espi_settings, noise) || s->offset == offsetof(espi_settings, standardise))
+            settings->of_numbers = s->info.name;
+        return set_value(settings, s, value, err);
+    }
     if (strcmp(name, "seed") == 0) return set_seed(settings, value, err);
     if (unknown != NULL) *unknown = true;
     return unknown_setting(settings, name, err);
@@ -301,6 +305,9 @@ esp_status espi_settings_check(const espi_settings *settings, esp_error *err)
 {
     if (settings->probability && settings->one_vs_one)
         return espi_fail(err, ESP_ERR_PARAM, "probability needs multiclass ovr");
+    if (settings->likelihood == ESPI_BERNOULLI && settings->of_numbers != NULL)
+        return espi_fail(err, ESP_ERR_PARAM, "%s is for numbers, not for the classes of likelihood bernoulli",
+                         settings->of_numbers);
     if (settings->likelihood == ESPI_BERNOULLI && settings->constant_mean)
         return espi_fail(err, ESP_ERR_PARAM, "mean constant is for numbers; likelihood bernoulli needs mean zero");
     if (settings->likelihood == ESPI_BERNOULLI && settings->inducing > 0)

@@ -14,14 +14,14 @@ function facts(summary) {
     return found;
 }
 
-/* "C=10 class-weight= ...": a value ends where the next name begins. */
+/* "C=10 class-weight= ...": a value ends where a name begins that stands further down in the table. */
 function settingsOf(model) {
-    const names = model.settingTable.map((s) => s.name), found = {};
+    const names = ["seed"].concat(model.settingTable.map((s) => s.name)), found = {};
     const parts = model.settings.split(" ");
     let name = null;
     for (const part of parts) {
         const equal = part.indexOf("="), key = equal < 0 ? null : part.slice(0, equal);
-        if (key !== null && (names.includes(key) || key === "seed")) found[name = key] = part.slice(equal + 1);
+        if (key !== null && names.indexOf(key) > names.indexOf(name)) found[name = key] = part.slice(equal + 1);
         else if (name !== null) found[name] += " " + part;
     }
     return found;

@@ -86,11 +86,11 @@ function valueCharts(report) {
 
 function qualitySection(report) {
     const q = report.quality;
-    if (!q) return report.unjudged ? section("quality", "Quality", null, note(report.unjudged)) : null;
+    if (!q) return report.unjudged ? section("quality", "Quality", null, note("Not judged: " + report.unjudged + ".")) : null;
     const where = plural(q.examples, "example") + (report.profile.name ? " of " + report.profile.name : "");
     if (!q.classes)
         return section("quality", "Quality", "Predictions of " + where + " compared with their targets.",
-            tiles([["root mean squared error", num(q.rmse)], ["mean absolute error", num(q.mae)], ["Pearson correlation", fixed(q.pearson)]]
+            tiles([["root mean squared error", num(q.rmse)], ["mean absolute error", num(q.mae)], ["Pearson correlation", q.pearson === null ? "undefined" : fixed(q.pearson)]]
                 .concat(q.nlpd !== undefined ? [["negative log density", num(q.nlpd)]] : [])), valueCharts(report));
     const right = Math.round(q.accuracy * q.examples);
     return section("quality", "Quality", `${count(right)} of ${where} are predicted rightly.`,

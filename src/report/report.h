@@ -46,7 +46,8 @@ esp_status espi_report_profile(espi_report *report, esp_error *err);
 
 /* Which examples are worth looking at: at most `most`, written to `example`; returns how many. Of classes: in turn for
  * each class the surest errors, up to half of `most` while there is enough else, then the right ones that are the least
- * sure; without targets the least sure. Of numbers: as many of the largest errors as of the smallest. */
+ * sure; without targets the least sure. Of numbers: as many of the largest errors as of the smallest; without targets
+ * of the largest and the smallest values. */
 esp_status espi_report_choose(const espi_report *report, size_t most, size_t *example, size_t *count, esp_error *err);
 
 /* Examples of the data that equal an earlier one, or a support example. */

@@ -61,7 +61,7 @@ static size_t divide(const espi_report *r, candidate *c)
         candidate one = {.example = i};
         bool first = false;
         if (p->classes == 0) {
-            one.worth = r->target != NULL ? fabs(p->column[i] - r->target[i]) : fabs(p->column[i]);
+            one.worth = r->target != NULL ? fabs(p->column[i] - r->target[i]) : p->column[i];
         } else {
             const uint32_t class = r->actual != NULL ? r->actual[i] : p->winner[i];
             first = class != p->winner[i];

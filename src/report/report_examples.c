@@ -78,7 +78,8 @@ static size_t size_of(const espi_tree_sizes *sizes, espi_ref node)
     return espi_is_leaf(node) ? 1 : sizes->nodes[node];
 }
 
-/* Whether the shares of nodes can be had in a short time: they take all matching pairs for each size of fragments. */
+/* Whether the shares of nodes can be had in a short time and in memory: they take all matching pairs for each size of
+ * fragments, and hold two numbers for each at most. */
 static esp_status can_share(espi_report *r, size_t example, bool *can, esp_error *err)
 {
     *can = true;
@@ -91,7 +92,9 @@ static esp_status can_share(espi_report *r, size_t example, bool *can, esp_error
         const espi_ref root = column->trees.root[example];
         if (root == ESPI_NO_NODE || espi_is_leaf(root)) continue;
         const double fragments = fmin((double)sizes->nodes[root], FRAGMENTS);
+        const double bytes = 2.0 * sizes->matches[root] * sizeof(double);
         *can = *can && sizes->matches[root] * fragments <= SHARES;
+        *can = *can && (r->run == NULL || r->run->memory == 0 || bytes <= (double)r->run->memory);
     }
     return ESP_OK;
 }

@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "data/dataset.h"
+#include "data/writer.h"
 #include "learn/dense.h"
 
 #include <math.h>
@@ -29,23 +29,27 @@ static void draw_normal(espi_random *random, double *z, size_t count)
 }
 
 /* The lower triangle of K becomes L; `self` is overwritten. */
-static esp_status factor_prior(double *k, size_t n, double *self, double *jitter, esp_error *err)
+static esp_status factor_prior(double *k, size_t n, double *self, const esp_run *run, double *jitter, esp_error *err)
 {
+    size_t failed = 0;
     bool zero = true; /* without a diagonal K is 0, and so is L */
     for (size_t i = 0; i < n; i++) zero = zero && k[i * n + i] == 0.0;
     *jitter = 0.0;
-    if (zero || espi_dense_factor_jitter(k, n, 0.0, first_jitter, self, jitter) == 0) return ESP_OK;
+    const esp_status status =
+        zero ? ESP_OK : espi_dense_factor_jitter(k, n, 0.0, first_jitter, run, self, jitter, &failed, err);
+    if (status != ESP_OK || failed == 0) return status;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the kernel is not positive definite on these examples, not even with %g added to its diagonal",
                      *jitter);
 }
 
 /* y from the prior; `k` is overwritten. */
-static esp_status draw(double *k, size_t n, double noise, uint64_t seed, double *y, double *jitter, esp_error *err)
+static esp_status draw(double *k, size_t n, double noise, uint64_t seed, const esp_run *run, double *y, double *jitter,
+                       esp_error *err)
 {
     double *z = espi_alloc(n, sizeof *z);
     if (z == NULL) return espi_no_memory(err);
-    const esp_status status = factor_prior(k, n, y, jitter, err);
+    const esp_status status = factor_prior(k, n, y, run, jitter, err);
     espi_random random;
     espi_random_seed(&random, seed);
     draw_normal(&random, z, n);
@@ -112,12 +116,31 @@ esp_status esp_dataset_sample_gp(const esp_kernel *kernel, const esp_dataset *da
     double *k = espi_alloc(n, n * sizeof *k), *y = espi_alloc(n, sizeof *y);
     if (k == NULL || y == NULL || !espi_dense_ready()) status = espi_no_memory(err);
     if (status == ESP_OK) status = esp_gram(kernel, data, NULL, run, k, err);
-    if (status == ESP_OK) status = espi_progress(run, "drawing", -1.0, err);
-    if (status == ESP_OK) status = draw(k, n, noise, seed, y, &added, err);
+    if (status == ESP_OK) status = draw(k, n, noise, seed, run, y, &added, err);
     if (status == ESP_OK) status = espi_progress(run, "drawing", -1.0, err);
     if (status == ESP_OK) status = with_targets(data, name, y, out, err);
     if (jitter != NULL) *jitter = added;
     espi_free(k);
     espi_free(y);
+    return status;
+}
+
+esp_status esp_sample_gp_write(const esp_kernel *kernel, const esp_dataset *data, double noise, uint64_t seed,
+                               const esp_run *run, const char *path, esp_format format, double *jitter, esp_error *err)
+{
+    espi_output *output = NULL;
+    esp_dataset *drawn = NULL, shape = *data; /* what will be written, without its rows */
+    char name[] = "y";
+    shape.rows = 0;
+    if (shape.target_name == NULL) shape.target_name = name;
+    if (jitter != NULL) *jitter = 0.0;
+    esp_status status = espi_write_format(path, &format, err);
+    if (status == ESP_OK) status = espi_output_open(path, &output, err);
+    if (status == ESP_OK) status = espi_write_rows(&shape, format, output, err);
+    if (status == ESP_OK) status = esp_dataset_sample_gp(kernel, data, noise, seed, run, &drawn, jitter, err);
+    if (status == ESP_OK) status = espi_write_rows(drawn, format, output, err);
+    if (status == ESP_OK) status = espi_output_commit(output, err);
+    else espi_output_discard(output);
+    esp_dataset_free(drawn);
     return status;
 }

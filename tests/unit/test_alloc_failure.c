@@ -458,7 +458,7 @@ static esp_status tune(const void *argument, esp_error *err)
 {
     const lesson *l = argument;
     const bool online = strcmp(l->learner, "perceptron") == 0, process = strcmp(l->learner, "gp") == 0;
-    const esp_grid grid[] = {{online ? "epochs" : process ? "noise" : "C", process ? "1" : "1,10"}, l->grid};
+    const esp_grid grid[] = {{online ? "epochs" : process ? "tolerance" : "C", process ? "1" : "1,10"}, l->grid};
     esp_tuning *out = (esp_tuning *)(uintptr_t)1;
     const esp_status status =
         esp_tune(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);

@@ -485,14 +485,14 @@ static void test_not_positive_definite(void **state)
     (void)state;
     double a[] = {1, 2, 2, 1}, b[] = {4, 1, 1, 1, 2, 2, 1, 2, 1.5}, diagonal[3], jitter;
     esp_error err = {0};
-    assert_int_equal(espi_gp_factor(a, 2, NULL, 0.5, diagonal, &jitter, &err), ESP_ERR_RANGE);
+    assert_int_equal(espi_gp_factor(a, 2, NULL, 0.5, NULL, diagonal, &jitter, &err), ESP_ERR_RANGE);
     assert_string_equal(err.message,
                         "the kernel matrix is not positive definite, even with 0.0001 added to its diagonal: the "
                         "pivot of example 2 is -1.17; examples 1 and 2 are the same to the kernel; raise noise");
-    assert_int_equal(espi_gp_factor(b, 3, NULL, 0.0, diagonal, &jitter, &err), ESP_ERR_RANGE);
+    assert_int_equal(espi_gp_factor(b, 3, NULL, 0.0, NULL, diagonal, &jitter, &err), ESP_ERR_RANGE);
     assert_non_null(strstr(err.message, "the pivot of example 3 is -0.5"));
     double zero[] = {0};
-    assert_int_equal(espi_gp_factor(zero, 1, NULL, 0.0, diagonal, &jitter, &err), ESP_ERR_RANGE);
+    assert_int_equal(espi_gp_factor(zero, 1, NULL, 0.0, NULL, diagonal, &jitter, &err), ESP_ERR_RANGE);
     assert_non_null(strstr(err.message, "the pivot of example 1 is 0; raise noise"));
 }
 

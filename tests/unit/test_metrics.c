@@ -281,13 +281,36 @@ static void test_values(void **state)
     esp_metrics_free(m);
     esp_predictions_free(p);
 
-    static const double same[N] = {2.0, 2.0, 2.0, 2.0, 2.0, 2.0}; /* no variance: no correlation */
-    p = values_of(same, N);
-    m = metrics_of(p, data);
-    assert_true(fabs(esp_metrics_value(m, "pearson")) <= 1e-12);
-    esp_metrics_free(m);
-    esp_predictions_free(p);
     esp_dataset_free(data);
+}
+
+/* No variance, no correlation: told as such, also where the mean of equal numbers is not that number. */
+static void test_no_correlation(void **state)
+{
+    (void)state;
+    enum { N = 7 };
+    static const char *const actual[2][N] = {{"1", "2", "3", "4", "5", "6", "8"},
+                                             {"0.1", "0.1", "0.1", "0.1", "0.1", "0.1", "0.1"}};
+    static const double x[2][N] = {{0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}, {1, 2, 3, 4, 5, 6, 8}};
+    static const char *const line[] = {"Pearson  undefined: all predictions are the same\n",
+                                       "Pearson  undefined: all targets are the same\n"};
+    for (size_t i = 0; i < 2; i++) {
+        esp_dataset *data = targets_of(actual[i], N);
+        esp_predictions *p = values_of(x[i], N);
+        esp_metrics *m = metrics_of(p, data);
+        esp_error err = {0};
+        char *text = NULL;
+        assert_true(esp_metrics_value(m, "pearson") == 0.0);
+        assert_ok(esp_metrics_text(m, &text, &err), "esp_metrics_text", &err);
+        assert_non_null(strstr(text, line[i]));
+        esp_text_free(text);
+        assert_ok(esp_metrics_json(m, &text, &err), "esp_metrics_json", &err);
+        assert_non_null(strstr(text, "\"pearson\": null"));
+        esp_text_free(text);
+        esp_metrics_free(m);
+        esp_predictions_free(p);
+        esp_dataset_free(data);
+    }
 }
 
 /* Squares that no number can hold: still no NaN, and JSON. */
@@ -321,8 +344,9 @@ static void test_wrong_calls(void **state)
         const esp_predictions *p;
         const esp_dataset *data;
         const char *clause;
-    } wrong[] = {
-        {p, bare, "no target"}, {p, one, "2 predictions cannot be judged by 1 examples"}, {v, names, "example 1"}};
+    } wrong[] = {{p, bare, "no target"},
+                 {p, one, "2 predictions cannot be judged by 1 examples"},
+                 {v, names, "the predictions are numbers, but the target of example 1 is "}};
     for (size_t i = 0; i < 3; i++) {
         esp_metrics *m = (esp_metrics *)(uintptr_t)1;
         esp_error err = {0};
@@ -344,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_names_that_look_like_numbers),
         cmocka_unit_test(test_odd_names),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_no_correlation),
         cmocka_unit_test(test_huge_values),
         cmocka_unit_test(test_wrong_calls),
     };

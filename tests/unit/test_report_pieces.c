@@ -143,6 +143,16 @@ static void choosing(void **state)
     assert_ok(espi_report_choose(&r, 4, example, &count, &err), "choose", &err);
     assert_int_equal(count, 4);
     assert_memory_equal(example, four, sizeof four);
+    /* Numbers: by their errors, from both ends; without targets by the values as they are, below 0 or above. */
+    double target[] = {2, 0, 1.5, -1, 0, -0.1, -4, 0};
+    static const size_t errors[] = {6, 1, 5, 3}, values[] = {6, 0, 1, 7};
+    p = (esp_predictions){.count = 8, .columns = 1, .column = column};
+    r = (espi_report){.predictions = &p, .target = target};
+    assert_ok(espi_report_choose(&r, 4, example, &count, &err), "choose", &err);
+    assert_memory_equal(example, errors, sizeof errors);
+    r.target = NULL;
+    assert_ok(espi_report_choose(&r, 4, example, &count, &err), "choose", &err);
+    assert_memory_equal(example, values, sizeof values);
 }
 
 int main(void)

@@ -310,6 +310,57 @@ static void warnings(void **state)
     esp_dataset_free(data);
 }
 
+/* Values by label or feature that the data do not have: inner nodes count, words of sequences in lower case. */
+static void unmatched_values(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel, *text; /* NULL: nothing is said */
+    } cases[] = {
+        {"sasst(tree, lambda.NP=0.2, alpha.N=0.1)", NULL},
+        {"norm(sasst(lambda.Np=0.2, alpha.NP=0.1)) + 2*rbf(x, gamma.\"a b\"=1, gamma.c=2)",
+         "sasst(tree): lambda is given for 'Np', but no inner node has that label\n"
+         "rbf(x): gamma is given for 'c', but no example has that feature\n"},
+        {"sasst(tree, lambda.cat=0.2)", "sasst(tree): lambda is given for 'cat', but no inner node has that label\n"},
+        {"rbf(words, gamma.the=2, gamma.NN=3)",
+         "rbf(words): gamma is given for 'NN', but no example has that feature\n"},
+        {"sasst(tree, lambda.A=1, lambda.B=1, lambda.C=1, lambda.E=1, alpha.A=1, alpha.B=1, alpha.C=1, alpha.E=1, "
+         "lambda.F=1, lambda.G=1, lambda.NP=1)",
+         "sasst(tree): lambda is given for 'A', but no inner node has that label\n"
+         "sasst(tree): lambda is given for 'B', but no inner node has that label\n"
+         "sasst(tree): lambda is given for 'C', but no inner node has that label\n"
+         "sasst(tree): lambda is given for 'E', but no inner node has that label\n"
+         "sasst(tree): lambda is given for 'F', but no inner node has that label\n"
+         "sasst(tree): lambda is given for 'G', but no inner node has that label\n"
+         "sasst(tree): alpha is given for 'A', but no inner node has that label\n"
+         "sasst(tree): alpha is given for 'B', but no inner node has that label\n"
+         "sasst(tree): the same is true of 2 other values\n"},
+    };
+    esp_dataset *data =
+        dataset_of("{\"tree\": \"(NP (D The) (N cat))\", \"words\": \"The|NN cat\", \"x\": {\"a b\": 1}}\n");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        esp_kernel *kernel = kernel_of(cases[i].kernel);
+        esp_error err = {0};
+        char *text = NULL;
+        bool refused = true;
+        assert_ok(esp_kernel_warning(kernel, data, &text, &err), cases[i].kernel, &err);
+        if (cases[i].text == NULL) assert_null(text);
+        else assert_string_equal(text, cases[i].text);
+        esp_text_free(text);
+        for (long n = 0; refused; n++) {
+            const long live = espi_alloc_live();
+            espi_alloc_fail_after(n);
+            const esp_status status = esp_kernel_warning(kernel, data, &text, &err);
+            refused = espi_alloc_fail_after(-1) < 0;
+            assert_int_equal(status, refused ? ESP_ERR_MEMORY : ESP_OK);
+            esp_text_free(text);
+            assert_int_equal(espi_alloc_live(), live);
+        }
+        esp_kernel_free(kernel);
+    }
+    esp_dataset_free(data);
+}
+
 static void short_prints(void **state)
 {
     (void)state;
@@ -375,6 +426,7 @@ int main(void)
         cmocka_unit_test(learning_all),
         cmocka_unit_test(learning_odd_labels),
         cmocka_unit_test(warnings),
+        cmocka_unit_test(unmatched_values),
         cmocka_unit_test(short_prints),
         cmocka_unit_test(out_of_memory),
     };

@@ -2,6 +2,8 @@
 #include "base/alloc.h"
 #include "cases.h"
 
+#include <unistd.h>
+
 #define KERNEL "norm(sst(tree, lambda=0.4)) + 0.5*linear(x)"
 static const char *const lines =
     "{\"y\": \"a\", \"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\", \"x\": [1, 0.5]}\n"
@@ -152,6 +154,85 @@ static void test_what_cannot_be_is_told(void **state)
     esp_dataset_free(trees);
 }
 
+/* The bytes of a file, or NULL; the caller frees them. */
+static char *file_text(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = file != NULL ? calloc(1, 10000) : NULL;
+    if (text != NULL) (void)!fread(text, 1, 9999, file);
+    if (file != NULL) fclose(file);
+    return text;
+}
+
+/* Written as it is drawn; what cannot be written is told before anything is drawn, here by the first question. */
+static void test_writing(void **state)
+{
+    (void)state;
+    char path[2][40] = {"/tmp/test_sample_gp_XXXXXX", "/tmp/test_sample_gp_YXXXXXX"};
+    for (size_t i = 0; i < 2; i++) {
+        const int made = mkstemp(path[i]);
+        assert_true(made >= 0 && close(made) == 0 && unlink(path[i]) == 0);
+    }
+    esp_kernel *kernel = kernel_of(KERNEL), *linear = kernel_of("linear(x)");
+    esp_dataset *data = dataset_of(lines), *vectors = dataset_of("{\"x\": {\"1\": 2}}\n{\"x\": {\"2\": 1}}\n");
+    esp_dataset *drawn = drawn_of(KERNEL, data, 0.1, 3, NULL, NULL);
+    esp_error err = {0};
+    const esp_run run = {.threads = 1};
+    assert_ok(esp_sample_gp_write(kernel, data, 0.1, 3, &run, path[0], ESP_FORMAT_JSONL, NULL, &err), "write", &err);
+    assert_ok(esp_dataset_write(drawn, path[1], ESP_FORMAT_JSONL, &err), "write drawn", &err);
+    char *is = file_text(path[0]), *expected = file_text(path[1]);
+    assert_non_null(is);
+    assert_non_null(expected);
+    assert_string_equal(is, expected);
+    free(is), free(expected);
+    unlink(path[0]), unlink(path[1]);
+    /* Data without a target can be written where one is needed: it is drawn. */
+    assert_ok(esp_sample_gp_write(linear, vectors, 0.1, 3, &run, path[0], ESP_FORMAT_LIBSVM, NULL, &err), "bare", &err);
+    unlink(path[0]);
+    static const struct {
+        esp_format format;
+        const char *clause;
+    } refused_formats[] = {{ESP_FORMAT_LIBSVM, "column 'tree' holds trees, which the format libsvm cannot hold"},
+                           {ESP_FORMAT_PENN, "it has no place for the target"},
+                           {ESP_FORMAT_CONLLU, "for reading only"}};
+    for (size_t i = 0; i < 3; i++) {
+        const esp_run small = {.threads = 1, .memory = 1}; /* would be told if anything were drawn */
+        assert_int_equal(
+            esp_sample_gp_write(kernel, data, 0.1, 3, &small, path[0], refused_formats[i].format, NULL, &err),
+            ESP_ERR_PARAM);
+        if (strstr(err.message, refused_formats[i].clause) == NULL) fail_msg("%s", err.message);
+        assert_null(file_text(path[0]));
+    }
+    esp_kernel_free(kernel);
+    esp_kernel_free(linear);
+    esp_dataset_free(drawn);
+    esp_dataset_free(data);
+    esp_dataset_free(vectors);
+}
+
+static int stop(void *user, const char *stage, double fraction)
+{
+    (void)fraction;
+    return strcmp(stage, "factoring") == 0 && ++*(size_t *)user == 2;
+}
+
+/* Between two attempts at a factor it can be stopped: equal examples need the second. */
+static void test_stopping(void **state)
+{
+    (void)state;
+    esp_kernel *kernel = kernel_of("rbf(x)");
+    esp_dataset *data = dataset_of("{\"x\": 2}\n{\"x\": 2}\n{\"x\": 0}\n"), *drawn = NULL;
+    size_t asked = 0;
+    const esp_run run = {.threads = 1, .progress = stop, .user = &asked};
+    double jitter = -1.0;
+    esp_error err = {0};
+    assert_int_equal(esp_dataset_sample_gp(kernel, data, 0.0, 1, &run, &drawn, &jitter, &err), ESP_ERR_CANCELLED);
+    assert_string_equal(err.message, "interrupted while factoring");
+    assert_null(drawn);
+    esp_kernel_free(kernel);
+    esp_dataset_free(data);
+}
+
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
@@ -171,6 +252,16 @@ static void test_memory_may_run_out_anywhere(void **state)
         assert_int_equal(espi_alloc_live(), live);
         if (untouched) break;
     }
+    for (long n = 0;; n++) {
+        esp_error err = {0};
+        espi_alloc_fail_after(n);
+        const esp_status status = esp_sample_gp_write(kernel, data, 0.1, 1, &(esp_run){.threads = 1}, "/dev/null",
+                                                      ESP_FORMAT_JSONL, NULL, &err);
+        const bool untouched = espi_alloc_fail_after(-1) >= 0;
+        assert_true(status == (untouched ? ESP_OK : ESP_ERR_MEMORY));
+        assert_int_equal(espi_alloc_live(), live);
+        if (untouched) break;
+    }
     esp_kernel_free(kernel);
     esp_dataset_free(data);
 }
@@ -185,9 +276,14 @@ static int no_blocks_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_means_and_covariances),  TEST(test_noise_comes_on_top),
-        TEST(test_columns_stay),           TEST(test_equal_examples_need_jitter),
-        TEST(test_what_cannot_be_is_told), TEST(test_memory_may_run_out_anywhere),
+        TEST(test_means_and_covariances),
+        TEST(test_noise_comes_on_top),
+        TEST(test_columns_stay),
+        TEST(test_equal_examples_need_jitter),
+        TEST(test_what_cannot_be_is_told),
+        TEST(test_memory_may_run_out_anywhere),
+        TEST(test_writing),
+        TEST(test_stopping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
