@@ -146,7 +146,7 @@ static void times_cell(const espi_gtk_matcher *m, const espi_plan_node *node, ui
         else times_mixed(m, col, child, rank, n, f.both, f.hit, match, f.one, NULL, NULL);
         return;
     }
-    const uint32_t number_below = m->state[other].slot;
+    const uint32_t number_below = m->pool.node[other].column;
     const espi_gtk_slot *s = number_below == ESPI_NO_NODE || cell->factor.none == 0.0 ? NULL : &m->slot[number_below];
     const double *value = s == NULL ? NULL : s->value + lane * s->size;
     if (below == 1) times_number(col, n, f.one);

@@ -35,21 +35,14 @@ void espi_gtk_matcher_free(espi_gtk_matcher *m)
     for (size_t i = 0; i < m->sum_room; i++) espi_free(m->sum[i].w);
     espi_free(m->reach);
     espi_free(m->newest);
+    espi_pool_free(&m->pool);
     espi_free(m->slot);
-    espi_free(m->unused);
-    espi_free(m->state);
     espi_free(m->sum);
     espi_free(m->block);
     espi_free(m);
 }
 
 /* ------------------------------------------------------------- one group */
-
-static espi_reach *reach_of(espi_gtk_matcher *m, uint32_t g, size_t to)
-{
-    if (m->reach[g].to != to) espi_reach_to(&m->reach[g], m->dag, &m->dag->group[g], to);
-    return &m->reach[g];
-}
 
 static void use(const espi_gtk_matcher *m, uint32_t g, const double *w, const espi_sink *s)
 {
@@ -83,22 +76,14 @@ static double *sum_of(espi_gtk_matcher *m, uint32_t g)
 
 static espi_gtk_slot *take_slot(espi_gtk_matcher *m, size_t node)
 {
-    if (m->unused_count == 0) {
-        if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot) ||
-            !espi_reserve(&m->unused, &m->unused_capacity, m->slots + 1, sizeof *m->unused))
-            return NULL;
-        m->slot[m->slots] = (espi_gtk_slot){0};
-        m->unused[m->unused_count++] = (uint32_t)m->slots++;
+    const uint32_t number = espi_pool_take(&m->pool, node);
+    if (number == ESPI_NO_NODE) return NULL;
+    if (number == m->slots) {
+        if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot)) return NULL;
+        m->slot[m->slots++] = (espi_gtk_slot){0};
     }
-    const uint32_t number = m->unused[--m->unused_count];
-    espi_gtk_slot *s = &m->slot[number];
-    s->serial = ++m->serial;
-    s->group = m->plan->node[node].group;
-    s->users = 1;
-    s->pending = 0.0;
-    m->state[node].slot = number;
-    m->state[node].serial = s->serial;
-    return s;
+    m->slot[number].group = m->plan->node[node].group;
+    return &m->slot[number];
 }
 
 /* w += count * column. The sums are there. */
@@ -115,16 +100,15 @@ static void add_slot(espi_gtk_matcher *m, const espi_gtk_slot *s, double count)
 
 static void leave_slot(espi_gtk_matcher *m, uint32_t number)
 {
-    espi_gtk_slot *s = &m->slot[number];
-    if (--s->users > 0) return;
-    if (s->pending > 0.0) add_slot(m, s, s->pending);
-    m->unused[m->unused_count++] = number;
+    const double pending = espi_pool_leave(&m->pool, number);
+    if (pending > 0.0) add_slot(m, &m->slot[number], pending);
 }
 
 static void release_column(espi_gtk_matcher *m, size_t node)
 {
-    if (m->state[node].slot != ESPI_NO_NODE) leave_slot(m, m->state[node].slot);
-    m->state[node].slot = ESPI_NO_NODE;
+    struct espi_pool_node *n = &m->pool.node[node];
+    if (n->column != ESPI_NO_NODE) leave_slot(m, n->column);
+    n->column = ESPI_NO_NODE;
 }
 
 /* Lays out the pieces of a column, as far as the groups lie in trees before `to`, and makes their sums; its size is 1
@@ -140,32 +124,13 @@ static bool lay_out(espi_gtk_matcher *m, espi_gtk_slot *s, size_t to)
     memset(s->at, 0, places * sizeof *s->at);
     for (size_t i = 0; i < meetings; i++) {
         const uint32_t group = m->link->meeting[first + i].group;
-        const uint32_t vertices = reach_of(m, group, to)->vertices;
+        const uint32_t vertices = espi_reach_of(m->reach, m->dag, group, to)->vertices;
         s->piece[i] = (uint32_t)s->size;
         s->at[m->gtk->place[group]] = vertices > 0 ? (uint32_t)s->size : 0;
         s->size += vertices;
         if (vertices > 0 && sum_of(m, group) == NULL) return false;
     }
     return espi_reserve(&s->value, &s->value_capacity, s->size * m->lanes, sizeof *s->value);
-}
-
-/* Whether two nodes of a group have the same children, as far as columns can tell. */
-static bool same_below(const espi_gtk_matcher *m, size_t a, size_t b)
-{
-    const espi_plan_node *x = &m->plan->node[a], *y = &m->plan->node[b];
-    for (size_t k = 0; k < x->end - x->first; k++) {
-        const uint32_t i = m->plan->child[x->first + k], j = m->plan->child[y->first + k];
-        if (((i | j) & ESPI_WORD) != 0 ? i != j : m->state[i].serial != m->state[j].serial) return false;
-    }
-    return true;
-}
-
-static void share(espi_gtk_matcher *m, size_t number, uint32_t shared)
-{
-    m->state[number].slot = shared;
-    m->state[number].serial = m->slot[shared].serial;
-    m->slot[shared].users++;
-    m->slot[shared].pending += m->plan->node[number].count;
 }
 
 /* A node's column, added to w. Along a chain that repeats, columns soon stop changing, and the nodes above share the
@@ -175,8 +140,8 @@ static bool visit(espi_gtk_matcher *m, size_t number, size_t to)
     const espi_plan_node *node = &m->plan->node[number];
     if (m->link->start[node->group] == m->link->start[node->group + 1]) return true;
     struct espi_gtk_newest *latest = &m->newest[node->group];
-    if (latest->slot != ESPI_NO_NODE && same_below(m, number, latest->node)) {
-        share(m, number, latest->slot);
+    if (latest->slot != ESPI_NO_NODE && espi_pool_same_below(&m->pool, m->plan, number, latest->node)) {
+        espi_pool_share(&m->pool, number, latest->slot, node->count);
         latest->node = number;
         return true;
     }
@@ -190,12 +155,12 @@ static bool visit(espi_gtk_matcher *m, size_t number, size_t to)
     const size_t bytes = s->size * m->lanes * sizeof *s->value;
     if (latest->slot != ESPI_NO_NODE && memcmp(s->value, m->slot[latest->slot].value, bytes) == 0) {
         release_column(m, number);
-        share(m, number, latest->slot);
+        espi_pool_share(&m->pool, number, latest->slot, node->count);
     } else {
         add_slot(m, s, node->count);
         if (latest->slot != ESPI_NO_NODE) leave_slot(m, latest->slot);
-        latest->slot = m->state[number].slot;
-        s->users++;
+        latest->slot = m->pool.node[number].column;
+        espi_pool_keep(&m->pool, latest->slot);
     }
     latest->node = number;
     return true;
@@ -205,7 +170,7 @@ static void release_children(espi_gtk_matcher *m, const espi_plan_node *node)
 {
     for (size_t k = node->first; k < node->end; k++) {
         const uint32_t child = m->plan->child[k];
-        if ((child & ESPI_WORD) == 0 && --m->state[child].uses == 0) release_column(m, child);
+        if ((child & ESPI_WORD) == 0 && --m->pool.node[child].uses == 0) release_column(m, child);
     }
 }
 
@@ -224,7 +189,7 @@ static bool add_words(espi_gtk_matcher *m, size_t to)
         const espi_plan_word *word = &m->plan->word[i];
         for (size_t k = m->link->start[word->group]; k < m->link->start[word->group + 1]; k++) {
             const espi_gtk_meeting *meeting = &m->link->meeting[k];
-            const uint32_t vertices = reach_of(m, meeting->group, to)->vertices;
+            const uint32_t vertices = espi_reach_of(m->reach, m->dag, meeting->group, to)->vertices;
             double *w = sum_of(m, meeting->group);
             if (w == NULL) return false;
             w[0] += word->count * meeting->scale;
@@ -239,11 +204,10 @@ static esp_status match(espi_gtk_matcher *m, const espi_plan *plan, const espi_s
 {
     m->plan = plan;
     m->lanes = lanes;
-    m->serial = 0;
-    bool ok = espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state) && add_words(m, s->to);
+    bool ok = espi_pool_begin(&m->pool, plan->nodes) && add_words(m, s->to);
     esp_status status = ok ? ESP_OK : espi_no_memory(err);
     for (size_t i = 0; i < plan->nodes && ok; i++) {
-        m->state[i] = (struct espi_gtk_state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
+        espi_pool_enter(&m->pool, i, plan->node[i].uses);
         status = visit(m, i, s->to) ? ask_to_go_on(m, err) : espi_no_memory(err);
         ok = status == ESP_OK;
         if (ok) release_children(m, &plan->node[i]);
@@ -259,8 +223,7 @@ static esp_status match(espi_gtk_matcher *m, const espi_plan *plan, const espi_s
         m->reach[m->sum[i].group].sum = 0;
     }
     m->sums = 0;
-    m->unused_count = m->slots; /* all, also after a failure in the middle */
-    for (size_t i = 0; !ok && i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    espi_pool_end(&m->pool, ok);
     return status;
 }
 

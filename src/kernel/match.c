@@ -27,9 +27,8 @@ void espi_matcher_free(espi_matcher *m)
     for (size_t i = 0; i < m->slots && !m->keep; i++) espi_free(m->slot[i].value);
     for (size_t i = 0; i < m->sum_room; i++) espi_free(m->sum[i].w);
     espi_free(m->reach);
+    espi_pool_free(&m->pool);
     espi_free(m->slot);
-    espi_free(m->unused);
-    espi_free(m->state);
     espi_free(m->sum);
     espi_stack_free(&m->stack);
     espi_free(m);
@@ -78,12 +77,6 @@ void espi_set_preterminal(double *restrict f, const uint32_t *restrict child, si
 
 /* ------------------------------------------------------------- one group */
 
-espi_reach *espi_match_reach(espi_matcher *m, uint32_t g, size_t to)
-{
-    if (m->reach[g].to != to) espi_reach_to(&m->reach[g], m->dag, &m->dag->group[g], to);
-    return &m->reach[g];
-}
-
 static void use(const espi_matcher *m, uint32_t g, const double *w, espi_sink *s)
 {
     espi_sink_add(s, m->dag, g, &m->reach[g], w);
@@ -112,43 +105,33 @@ static espi_sum *sum_of(espi_matcher *m, uint32_t g)
 /* A column for a node of a group, which becomes its first user. */
 static double *take_slot(espi_matcher *m, size_t node, size_t size)
 {
-    if (m->unused_count == 0) {
-        if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot) ||
-            !espi_reserve(&m->unused, &m->unused_capacity, m->slots + 1, sizeof *m->unused))
-            return NULL;
-        m->slot[m->slots] = (espi_slot){0};
-        m->unused[m->unused_count++] = (uint32_t)m->slots++;
+    const uint32_t number = espi_pool_take(&m->pool, node);
+    if (number == ESPI_NO_NODE) return NULL;
+    if (number == m->slots) {
+        if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot)) return NULL;
+        m->slot[m->slots++] = (espi_slot){0};
     }
-    const uint32_t number = m->unused[m->unused_count - 1];
     espi_slot *s = &m->slot[number];
+    s->group = m->plan->node[node].group;
     if (m->keep) s->value = espi_stack_take(&m->stack, size);
     else if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
-    if (s->value == NULL) return NULL;
-    m->unused_count--;
-    s->serial = ++m->serial;
-    s->group = m->plan->node[node].group;
-    s->users = 1;
-    s->pending = 0.0;
-    m->state[node].slot = number;
-    m->state[node].serial = s->serial;
     return s->value;
 }
 
 static void leave_slot(espi_matcher *m, uint32_t number)
 {
-    espi_slot *s = &m->slot[number];
-    if (--s->users > 0) return;
-    if (s->pending > 0.0) {
-        const espi_reach *c = &m->reach[s->group];
-        espi_add_column(m->sum[c->sum - 1].w, s->value, c->vertices, s->pending);
-    }
-    m->unused[m->unused_count++] = number;
+    const double pending = espi_pool_leave(&m->pool, number);
+    if (pending == 0.0) return;
+    const espi_slot *s = &m->slot[number];
+    const espi_reach *c = &m->reach[s->group];
+    espi_add_column(m->sum[c->sum - 1].w, s->value, c->vertices, pending);
 }
 
 static void release_column(espi_matcher *m, size_t node)
 {
-    if (m->state[node].slot != ESPI_NO_NODE) leave_slot(m, m->state[node].slot);
-    m->state[node].slot = ESPI_NO_NODE;
+    struct espi_pool_node *n = &m->pool.node[node];
+    if (n->column != ESPI_NO_NODE) leave_slot(m, n->column);
+    n->column = ESPI_NO_NODE;
 }
 
 double *espi_stack_take(espi_stack *s, size_t size)
@@ -191,7 +174,7 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     for (size_t k = 0; k < group->inner; k++, child_group += 2 * (size_t)group->capacity) {
         const bool word = (child[k] & ESPI_WORD) != 0;
         const uint32_t q = word ? child[k] & ~ESPI_WORD : m->plan->node[child[k]].group;
-        if (q >= m->dag->groups || (!word && m->state[child[k]].slot == ESPI_NO_NODE)) {
+        if (q >= m->dag->groups || (!word && m->pool.node[child[k]].column == ESPI_NO_NODE)) {
             scale *= alpha;
             continue;
         }
@@ -200,7 +183,7 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
             if (set) times_preterminal(col, child_group, n, q, hit, alpha);
             else set_preterminal(col, child_group, n, q, scale * hit, scale * alpha);
         } else {
-            const double *below = m->slot[m->state[child[k]].slot].value;
+            const double *below = m->slot[m->pool.node[child[k]].column].value;
             const uint32_t *rank = child_group + group->capacity, none = m->reach[q].vertices;
             if (set) times_column(col, child_group, rank, n, q, below, none, alpha);
             else set_column(col, child_group, rank, n, q, below, none, alpha, scale);
@@ -213,24 +196,6 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     return col;
 }
 
-bool espi_match_same_below(const espi_matcher *m, size_t a, size_t b)
-{
-    const espi_plan_node *x = &m->plan->node[a], *y = &m->plan->node[b];
-    for (size_t k = 0; k < x->end - x->first; k++) {
-        const uint32_t i = m->plan->child[x->first + k], j = m->plan->child[y->first + k];
-        if (((i | j) & ESPI_WORD) != 0 ? i != j : m->state[i].serial != m->state[j].serial) return false;
-    }
-    return true;
-}
-
-static void share(espi_matcher *m, size_t number, uint32_t shared)
-{
-    m->state[number].slot = shared;
-    m->state[number].serial = m->slot[shared].serial;
-    m->slot[shared].users++;
-    m->slot[shared].pending += m->plan->node[number].count;
-}
-
 /* The column of one of several nodes of a group, added to w. Along a chain of productions that repeats, columns soon
  * stop changing (lambda < 1), and the nodes above share the group's newest: a chain of a million nodes costs a few
  * columns instead of a million. */
@@ -238,8 +203,8 @@ static bool make_or_share(espi_matcher *m, size_t number, size_t n)
 {
     espi_sum *s = sum_of(m, m->plan->node[number].group);
     if (s == NULL) return false;
-    if (s->slot != ESPI_NO_NODE && espi_match_same_below(m, number, s->node)) {
-        share(m, number, s->slot);
+    if (s->slot != ESPI_NO_NODE && espi_pool_same_below(&m->pool, m->plan, number, s->node)) {
+        espi_pool_share(&m->pool, number, s->slot, m->plan->node[number].count);
         return true;
     }
     const struct espi_stack_top top = m->stack.top;
@@ -248,12 +213,12 @@ static bool make_or_share(espi_matcher *m, size_t number, size_t n)
     if (s->slot != ESPI_NO_NODE && memcmp(col, m->slot[s->slot].value, n * sizeof *col) == 0) {
         release_column(m, number);
         m->stack.top = top;
-        share(m, number, s->slot);
+        espi_pool_share(&m->pool, number, s->slot, m->plan->node[number].count);
     } else {
         if (!m->keep) espi_add_column(s->w, col, n, m->plan->node[number].count);
         if (s->slot != ESPI_NO_NODE) leave_slot(m, s->slot);
-        s->slot = m->state[number].slot;
-        m->slot[s->slot].users++;
+        s->slot = m->pool.node[number].column;
+        espi_pool_keep(&m->pool, s->slot);
     }
     s->node = number;
     return true;
@@ -263,7 +228,7 @@ static bool make_or_share(espi_matcher *m, size_t number, size_t n)
 static bool visit(espi_matcher *m, size_t number, espi_sink *s)
 {
     const espi_plan_node *node = &m->plan->node[number];
-    const size_t n = node->group < m->dag->groups ? espi_match_reach(m, node->group, s->to)->vertices : 0;
+    const size_t n = node->group < m->dag->groups ? espi_reach_of(m->reach, m->dag, node->group, s->to)->vertices : 0;
     if (n == 0) return true;
     if (!node->alone) return make_or_share(m, number, n);
     const double *col = make_column(m, number, n);
@@ -275,7 +240,7 @@ static void release_children(espi_matcher *m, const espi_plan_node *node)
 {
     for (size_t k = node->first; k < node->end; k++) {
         const uint32_t child = m->plan->child[k];
-        if ((child & ESPI_WORD) == 0 && --m->state[child].uses == 0) release_column(m, child);
+        if ((child & ESPI_WORD) == 0 && --m->pool.node[child].uses == 0) release_column(m, child);
     }
 }
 
@@ -284,11 +249,10 @@ static bool start(espi_matcher *m, const espi_plan *plan)
 {
     size_t capacity = m->reaches;
     m->plan = plan;
-    m->serial = 0;
     if (!espi_reserve(&m->reach, &capacity, m->dag->groups, sizeof *m->reach)) return false;
     if (capacity > m->reaches) memset(m->reach + m->reaches, 0, (capacity - m->reaches) * sizeof *m->reach);
     m->reaches = capacity;
-    return espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state);
+    return espi_pool_begin(&m->pool, plan->nodes);
 }
 
 /* Trees of ordinary size never get here; one of a million nodes may keep a row busy for minutes. */
@@ -305,7 +269,7 @@ static esp_status visit_all(espi_matcher *m, const espi_plan *plan, espi_sink *s
 {
     esp_status status = ESP_OK;
     for (size_t i = 0; i < plan->nodes && status == ESP_OK; i++) {
-        m->state[i] = (struct espi_match_state){.slot = ESPI_NO_NODE, .uses = plan->node[i].uses};
+        espi_pool_enter(&m->pool, i, plan->node[i].uses);
         status = visit(m, i, s) ? espi_match_go_on(m, err) : espi_no_memory(err);
         if (m->keep) continue;
         release_children(m, &plan->node[i]);
@@ -319,7 +283,8 @@ static esp_status match(espi_matcher *m, const espi_plan *plan, espi_sink *s, es
     if (!start(m, plan)) return espi_no_memory(err);
     for (size_t i = 0; i < plan->words; i++) {
         const espi_plan_word *word = &plan->word[i];
-        if (word->group >= m->dag->groups || espi_match_reach(m, word->group, s->to)->vertices == 0) continue;
+        if (word->group >= m->dag->groups || espi_reach_of(m->reach, m->dag, word->group, s->to)->vertices == 0)
+            continue;
         const double w = word->count * m->decay->lambda[word->group];
         use(m, word->group, &w, s);
     }
@@ -330,8 +295,7 @@ static esp_status match(espi_matcher *m, const espi_plan *plan, espi_sink *s, es
         m->reach[m->sum[i].group].sum = 0;
     }
     m->sums = 0;
-    m->unused_count = m->slots; /* all, also after a failure in the middle */
-    for (size_t i = 0; status != ESP_OK && i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    espi_pool_end(&m->pool, status == ESP_OK);
     return status;
 }
 
@@ -347,8 +311,7 @@ void espi_match_done(espi_matcher *m)
 {
     for (size_t i = 0; i < m->sums; i++) m->reach[m->sum[i].group].sum = 0;
     m->sums = 0;
-    m->unused_count = m->slots;
-    for (size_t i = 0; i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    espi_pool_end(&m->pool, false); /* they were all kept */
     m->stack.top = (struct espi_stack_top){0};
 }
 

@@ -3,15 +3,13 @@
 #ifndef ESPI_MATCH_H
 #define ESPI_MATCH_H
 
+#include "kernel/pool.h"
 #include "kernel/sink.h"
 
-typedef struct espi_slot { /* a column of the pool */
+typedef struct espi_slot { /* what a column of the pool holds */
     double *value;
     size_t capacity;
-    uint64_t serial; /* its name among all columns of the tree: equal columns of a group have one */
     uint32_t group;
-    uint32_t users; /* plan nodes that have this column and are still needed, and the group's newest */
-    double pending; /* occurrences of nodes that share it, not yet added to w */
 } espi_slot;
 
 typedef struct espi_sum { /* w of a group that several nodes of the tree belong to */
@@ -43,19 +41,11 @@ struct espi_matcher {
     const espi_plan *plan; /* at hand */
     espi_reach *reach;     /* per group */
     size_t reaches;
+    espi_pool pool;
     espi_slot *slot;
     size_t slots, slot_capacity;
-    uint32_t *unused; /* slots not in use, a stack */
-    size_t unused_count, unused_capacity;
-    struct espi_match_state {
-        uint64_t serial; /* of its column; 0: none */
-        uint32_t slot;   /* ESPI_NO_NODE: none, or no longer needed */
-        uint32_t uses;   /* that are still to come */
-    } * state;           /* per plan node */
-    size_t state_capacity;
     espi_sum *sum;
     size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
-    uint64_t serial;
     const esp_run *run;
     size_t work; /* column entries since run was asked */
     bool keep;   /* columns stay, on the stack, and are not added up; set before the first tree */
@@ -67,10 +57,6 @@ struct espi_matcher {
 esp_status espi_match_columns(espi_matcher *m, const espi_plan *plan, size_t to, esp_error *err);
 void espi_match_done(espi_matcher *m);
 
-/* How much of a group lies in trees before `to`. */
-espi_reach *espi_match_reach(espi_matcher *m, uint32_t group, size_t to);
-/* Whether two nodes of a group have the same children, as far as columns can tell. */
-bool espi_match_same_below(const espi_matcher *m, size_t a, size_t b);
 /* Asks `run` now and then. */
 esp_status espi_match_go_on(espi_matcher *m, esp_error *err);
 

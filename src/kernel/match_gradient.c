@@ -215,7 +215,7 @@ static void visit_words(const espi_backward *b)
     const espi_plan *plan = b->m->plan;
     for (size_t i = 0; i < plan->words; i++) {
         const uint32_t g = plan->word[i].group;
-        if (g >= b->m->dag->groups || espi_match_reach(b->m, g, b->to)->vertices == 0) continue;
+        if (g >= b->m->dag->groups || espi_reach_of(b->m->reach, b->m->dag, g, b->to)->vertices == 0) continue;
         double w = 0.0;
         gather(b, g, &w);
         add_to(b, b->m->decay->lambda_place[g], plan->word[i].count * w);
@@ -300,7 +300,7 @@ static bool find_factors(espi_backward *b, size_t number, size_t *count)
         const uint32_t q = word ? child & ~ESPI_WORD : m->plan->node[child].group;
         factor *x = &b->factor[*count];
         b->edge[node->first + k] = (edge){0};
-        if (q >= m->dag->groups || (!word && m->state[child].slot == ESPI_NO_NODE)) continue;
+        if (q >= m->dag->groups || (!word && m->pool.node[child].column == ESPI_NO_NODE)) continue;
         ++*count;
         x->child = group->child + 2 * k * group->capacity;
         x->group = q;
@@ -312,7 +312,7 @@ static bool find_factors(espi_backward *b, size_t number, size_t *count)
             continue;
         }
         x->rank = x->child + group->capacity;
-        x->below = m->slot[m->state[child].slot].value;
+        x->below = m->slot[m->pool.node[child].column].value;
         x->push = b->edge[x->edge].column = zeros(b, m->reach[q].vertices);
         if (x->push == NULL) return false;
     }
@@ -397,7 +397,7 @@ static bool push_or_repeat(espi_backward *b, size_t number, size_t *as)
     const espi_reach *c = &m->reach[node->group];
     const back *x = &b->back[number];
     newest *u = &b->newest[c->sum - 1];
-    const bool like = u->node != ESPI_NO_NODE && espi_match_same_below(m, number, u->node);
+    const bool like = u->node != ESPI_NO_NODE && espi_pool_same_below(&m->pool, m->plan, number, u->node);
     const newest mine = {
         .node = number, .edge = x->edge, .times = x->bar == NULL ? x->times : -1.0, .count = node->count};
     *as = u->node;
@@ -421,7 +421,7 @@ static bool visit(espi_backward *b, size_t number)
     const espi_matcher *m = b->m;
     const espi_plan_node *node = &m->plan->node[number];
     size_t as = number;
-    if (m->state[number].slot == ESPI_NO_NODE) return true;
+    if (m->pool.node[number].column == ESPI_NO_NODE) return true;
     if (node->alone ? !(make_bar(b, number) && push(b, number)) : !push_or_repeat(b, number, &as)) return false;
     const size_t first = m->plan->node[as].first;
     add_to(b, m->decay->lambda_place[node->group], b->back[as].lambda);

@@ -14,6 +14,12 @@ typedef struct espi_reach { /* per group: how much of it lies in trees before `t
 
 /* Brings the reach of a group up to date. Rows mostly come in order, so that this is a few steps on. */
 void espi_reach_to(espi_reach *reach, const espi_dag *dag, const espi_group *group, size_t to);
+/* That of group number g, of all groups' reaches. */
+static inline espi_reach *espi_reach_of(espi_reach *reach, const espi_dag *dag, uint32_t g, size_t to)
+{
+    if (reach[g].to != to) espi_reach_to(&reach[g], dag, &dag->group[g], to);
+    return &reach[g];
+}
 
 typedef struct espi_sink {
     size_t from, to; /* trees of the row; of scores: 0 and all */

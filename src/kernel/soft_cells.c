@@ -31,7 +31,7 @@ static espi_soft_source make_cell(const espi_soft_matcher *m, const espi_soft_no
     const espi_soft_trees *t = m->plan->trees;
     const espi_soft_cell c = m->rules->cell(m->rules, t->code[t->shape[node->shape].code + k], code_q);
     const uint32_t below = c.kind == ESPI_DEEP ? m->plan->child[node->first + k] : ESPI_NO_NODE;
-    const uint32_t number = below == ESPI_NO_NODE ? ESPI_NO_NODE : m->state[below].slot;
+    const uint32_t number = below == ESPI_NO_NODE ? ESPI_NO_NODE : m->pool.node[below].column;
     *kind = c.kind;
     const espi_soft_slot *slot = number == ESPI_NO_NODE ? NULL : &m->slot[number];
     return (espi_soft_source){.base = c.base,

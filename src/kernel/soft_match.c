@@ -15,9 +15,8 @@ void espi_soft_matcher_free(espi_soft_matcher *m)
         espi_free(m->sum[i].w);
         espi_free(m->sum[i].shape);
     }
+    espi_pool_free(&m->pool);
     espi_free(m->slot);
-    espi_free(m->unused);
-    espi_free(m->state);
     espi_free(m->sum);
     espi_free(m->sum_of);
     espi_free(m->summed);
@@ -190,41 +189,33 @@ static espi_soft_sum *sum_of(espi_soft_matcher *m, uint32_t g)
 /* A column for a node, which becomes its first user. */
 static double *take_slot(espi_soft_matcher *m, size_t node, uint32_t group)
 {
-    if (m->unused_count == 0) {
-        if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot) ||
-            !espi_reserve(&m->unused, &m->unused_capacity, m->slots + 1, sizeof *m->unused))
-            return NULL;
-        m->slot[m->slots] = (espi_soft_slot){0};
-        m->unused[m->unused_count++] = (uint32_t)m->slots++;
+    const uint32_t number = espi_pool_take(&m->pool, node);
+    if (number == ESPI_NO_NODE) return NULL;
+    if (number == m->slots) {
+        if (!espi_reserve(&m->slot, &m->slot_capacity, m->slots + 1, sizeof *m->slot)) return NULL;
+        m->slot[m->slots++] = (espi_soft_slot){0};
     }
-    const uint32_t number = m->unused[m->unused_count - 1];
     espi_soft_slot *s = &m->slot[number];
     const size_t size = m->dag->size[group] * m->lanes;
+    s->group = group;
     if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
     memset(s->value, 0, size * sizeof *s->value);
-    m->unused_count--;
-    s->serial = ++m->serial;
-    s->group = group;
-    s->users = 1;
-    s->pending = 0.0;
-    m->state[node].slot = number;
-    m->state[node].serial = s->serial;
     return s->value;
 }
 
 static void leave_slot(espi_soft_matcher *m, uint32_t number)
 {
-    espi_soft_slot *s = &m->slot[number];
-    if (--s->users > 0) return;
-    if (s->pending > 0.0)
-        add_soft_column(m->sum[m->sum_of[s->group] - 1].w, s->value, m->dag->size[s->group] * m->lanes, s->pending);
-    m->unused[m->unused_count++] = number;
+    const double pending = espi_pool_leave(&m->pool, number);
+    if (pending == 0.0) return;
+    const espi_soft_slot *s = &m->slot[number];
+    add_soft_column(m->sum[m->sum_of[s->group] - 1].w, s->value, m->dag->size[s->group] * m->lanes, pending);
 }
 
 static void release_column(espi_soft_matcher *m, size_t node)
 {
-    if (m->state[node].slot != ESPI_NO_NODE) leave_slot(m, m->state[node].slot);
-    m->state[node].slot = ESPI_NO_NODE;
+    struct espi_pool_node *n = &m->pool.node[node];
+    if (n->column != ESPI_NO_NODE) leave_slot(m, n->column);
+    n->column = ESPI_NO_NODE;
 }
 
 /* ----------------------------------------------------------------- nodes */
@@ -249,7 +240,8 @@ static bool same_below(const espi_soft_matcher *m, size_t a, size_t b)
     if (x->shape != y->shape) return false;
     for (size_t k = 0; k < m->plan->trees->shape[x->shape].children; k++) {
         const uint32_t i = m->plan->child[x->first + k], j = m->plan->child[y->first + k];
-        if (i == ESPI_NO_NODE || j == ESPI_NO_NODE ? i != j : m->state[i].serial != m->state[j].serial) return false;
+        if (i == ESPI_NO_NODE || j == ESPI_NO_NODE ? i != j : m->pool.node[i].serial != m->pool.node[j].serial)
+            return false;
     }
     return true;
 }
@@ -257,14 +249,6 @@ static bool same_below(const espi_soft_matcher *m, size_t a, size_t b)
 static bool same_column(const espi_soft_matcher *m, const double *a, const double *b, uint32_t group)
 {
     return memcmp(a, b, m->dag->size[group] * m->lanes * sizeof *a) == 0;
-}
-
-static void share(espi_soft_matcher *m, size_t number, uint32_t shared)
-{
-    m->state[number].slot = shared;
-    m->state[number].serial = m->slot[shared].serial;
-    m->slot[shared].users++;
-    m->slot[shared].pending += m->plan->node[number].count;
 }
 
 /* Adds the column just made to w, shape by shape. */
@@ -291,7 +275,7 @@ static esp_status make_or_share(espi_soft_matcher *m, size_t number, uint32_t gr
     double *col;
     espi_soft_sum *s = m->sum_of[group] > 0 ? &m->sum[m->sum_of[group] - 1] : NULL;
     if (s != NULL && same_below(m, number, s->node)) {
-        share(m, number, s->slot);
+        espi_pool_share(&m->pool, number, s->slot, m->plan->node[number].count);
         s->node = number;
         return ESP_OK;
     }
@@ -301,12 +285,12 @@ static esp_status make_or_share(espi_soft_matcher *m, size_t number, uint32_t gr
     if (s == NULL) return espi_no_memory(err);
     if (s->slot != ESPI_NO_NODE && same_column(m, col, m->slot[s->slot].value, group)) {
         release_column(m, number);
-        share(m, number, s->slot);
+        espi_pool_share(&m->pool, number, s->slot, m->plan->node[number].count);
     } else {
         if (!add_to_sum(m, s, col, m->plan->node[number].count)) return espi_no_memory(err);
         if (s->slot != ESPI_NO_NODE) leave_slot(m, s->slot);
-        s->slot = m->state[number].slot;
-        m->slot[s->slot].users++;
+        s->slot = m->pool.node[number].column;
+        espi_pool_keep(&m->pool, s->slot);
     }
     s->node = number;
     return ESP_OK;
@@ -316,7 +300,7 @@ static esp_status visit(espi_soft_matcher *m, size_t number, sink *s, esp_error 
 {
     const espi_soft_node *node = &m->plan->node[number];
     const uint32_t group = m->link->group[node->shape];
-    m->state[number] = (struct espi_soft_state){.slot = ESPI_NO_NODE, .uses = node->uses};
+    espi_pool_enter(&m->pool, number, node->uses);
     if (group == ESPI_NO_NODE) return ESP_OK;
     if (!node->alone) return make_or_share(m, number, group, err);
     double *col;
@@ -333,7 +317,7 @@ static void release_children(espi_soft_matcher *m, size_t number)
     const espi_soft_node *node = &m->plan->node[number];
     for (size_t k = 0; k < m->plan->trees->shape[node->shape].children; k++) {
         const uint32_t child = m->plan->child[node->first + k];
-        if (child != ESPI_NO_NODE && --m->state[child].uses == 0) release_column(m, child);
+        if (child != ESPI_NO_NODE && --m->pool.node[child].uses == 0) release_column(m, child);
     }
     if (node->uses == 0) release_column(m, number);
 }
@@ -352,8 +336,7 @@ static void finish(espi_soft_matcher *m, bool ok, sink *s)
         m->sum_of[x->group] = 0;
     }
     m->sums = 0;
-    m->unused_count = m->slots;
-    for (size_t i = 0; !ok && i < m->slots; i++) m->unused[i] = (uint32_t)i;
+    espi_pool_end(&m->pool, ok);
 }
 
 /* Shapes come in order of the trees that brought them. */
@@ -372,10 +355,9 @@ static esp_status match(espi_soft_matcher *m, const espi_soft_plan *plan, sink *
 {
     m->plan = plan;
     m->lanes = s->lanes;
-    m->serial = 0;
     if (m->to != s->to) m->limit = find_limit(m->dag, s->to);
     m->to = s->to;
-    if (!espi_reserve(&m->state, &m->state_capacity, plan->nodes, sizeof *m->state)) return espi_no_memory(err);
+    if (!espi_pool_begin(&m->pool, plan->nodes)) return espi_no_memory(err);
     use_atoms(m, s);
     esp_status status = ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < plan->nodes; i++) {

@@ -2,15 +2,13 @@
 #ifndef ESPI_SOFT_MATCH_H
 #define ESPI_SOFT_MATCH_H
 
+#include "kernel/pool.h"
 #include "kernel/soft_dag.h"
 
-typedef struct espi_soft_slot { /* a column of the pool, over the places of a group */
+typedef struct espi_soft_slot { /* what a column of the pool holds, over the places of a group */
     double *value;              /* lane after lane */
     size_t capacity;
-    uint64_t serial; /* its name among all columns of the tree: equal columns of a group have one */
     uint32_t group;
-    uint32_t users; /* nodes that have this column and are still needed, and the group's newest */
-    double pending; /* occurrences of nodes that share it, not yet added to w */
 } espi_soft_slot;
 
 typedef struct espi_soft_sum { /* w of a group that several nodes of the tree belong to */
@@ -47,16 +45,9 @@ struct espi_soft_matcher {
     size_t to, lanes;
     size_t stride;  /* of the column that is being filled: from lane to lane */
     uint32_t limit; /* shapes before this one are in trees before `to` */
+    espi_pool pool;
     espi_soft_slot *slot;
     size_t slots, slot_capacity;
-    uint32_t *unused; /* slots not in use, a stack */
-    size_t unused_count, unused_capacity;
-    struct espi_soft_state {
-        uint64_t serial; /* of its column; 0: none */
-        uint32_t slot;   /* ESPI_NO_NODE: none, or no longer needed */
-        uint32_t uses;   /* that are still to come */
-    } * state;           /* per node */
-    size_t state_capacity;
     espi_soft_sum *sum;
     size_t sums, sum_room, sum_capacity; /* in use; with memory; array */
     uint32_t *sum_of;                    /* per group: number + 1 of its sum; 0: none */
@@ -75,8 +66,7 @@ struct espi_soft_matcher {
     double *rows; /* of a gradient: those of all lanes */
     size_t row_capacity;
     uint16_t *counts; /* per tree: a sum of counts of atoms; 0 between uses */
-    uint64_t serial;
-    size_t work; /* since run was asked */
+    size_t work;      /* since run was asked */
 };
 
 /* How many vertices of a shape lie in trees before `to`; the first does. */
