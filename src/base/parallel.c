@@ -43,6 +43,14 @@ esp_status espi_progress(const esp_run *run, const char *stage, double fraction,
     return espi_fail(err, ESP_ERR_CANCELLED, "interrupted while %s", stage);
 }
 
+esp_status espi_progress_at_times(const esp_run *run, const char *stage, size_t *work, esp_error *err)
+{
+    enum { PATIENCE = 1 << 26 };
+    if (*work < PATIENCE) return ESP_OK;
+    *work = 0;
+    return espi_progress(run, stage, -1.0, err);
+}
+
 static void record(job *j, size_t item, esp_status status, const esp_error *error)
 {
     pthread_mutex_lock(&j->lock);

@@ -18,5 +18,8 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
 
 /* Reports progress from the calling thread; ESP_ERR_CANCELLED if the callback asks to stop. */
 esp_status espi_progress(const esp_run *run, const char *stage, double fraction, esp_error *err);
+/* The same of long loops: only when *work, the simple steps that the caller has counted, comes to some tenths of a
+ * second; then it starts at 0 again. */
+esp_status espi_progress_at_times(const esp_run *run, const char *stage, size_t *work, esp_error *err);
 
 #endif

@@ -174,15 +174,6 @@ static void release_children(espi_gtk_matcher *m, const espi_plan_node *node)
     }
 }
 
-/* Trees of ordinary size never get here. */
-static esp_status ask_to_go_on(espi_gtk_matcher *m, esp_error *err)
-{
-    enum { PATIENCE = 1 << 26 };
-    if (m->work < PATIENCE) return ESP_OK;
-    m->work = 0;
-    return espi_progress(m->run, "computing the kernel", -1.0, err);
-}
-
 static bool add_words(espi_gtk_matcher *m, size_t to)
 {
     for (size_t i = 0; i < m->plan->words; i++) {
@@ -208,7 +199,8 @@ static esp_status match(espi_gtk_matcher *m, const espi_plan *plan, const espi_s
     esp_status status = ok ? ESP_OK : espi_no_memory(err);
     for (size_t i = 0; i < plan->nodes && ok; i++) {
         espi_pool_enter(&m->pool, i, plan->node[i].uses);
-        status = visit(m, i, s->to) ? ask_to_go_on(m, err) : espi_no_memory(err);
+        status = visit(m, i, s->to) ? espi_progress_at_times(m->run, "computing the kernel", &m->work, err)
+                                    : espi_no_memory(err);
         ok = status == ESP_OK;
         if (ok) release_children(m, &plan->node[i]);
         if (ok && plan->node[i].uses == 0) release_column(m, i);

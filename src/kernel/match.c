@@ -255,22 +255,14 @@ static bool start(espi_matcher *m, const espi_plan *plan)
     return espi_pool_begin(&m->pool, plan->nodes);
 }
 
-/* Trees of ordinary size never get here; one of a million nodes may keep a row busy for minutes. */
-esp_status espi_match_go_on(espi_matcher *m, esp_error *err)
-{
-    enum { PATIENCE = 1 << 26 };
-    if (m->work < PATIENCE) return ESP_OK;
-    m->work = 0;
-    return espi_progress(m->run, "computing the kernel", -1.0, err);
-}
-
 /* All nodes of the tree, children before parents. */
 static esp_status visit_all(espi_matcher *m, const espi_plan *plan, espi_sink *s, esp_error *err)
 {
     esp_status status = ESP_OK;
     for (size_t i = 0; i < plan->nodes && status == ESP_OK; i++) {
         espi_pool_enter(&m->pool, i, plan->node[i].uses);
-        status = visit(m, i, s) ? espi_match_go_on(m, err) : espi_no_memory(err);
+        status = visit(m, i, s) ? espi_progress_at_times(m->run, "computing the kernel", &m->work, err)
+                                : espi_no_memory(err);
         if (m->keep) continue;
         release_children(m, &plan->node[i]);
         if (plan->node[i].uses == 0) release_column(m, i);

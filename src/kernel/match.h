@@ -57,8 +57,6 @@ struct espi_matcher {
 esp_status espi_match_columns(espi_matcher *m, const espi_plan *plan, size_t to, esp_error *err);
 void espi_match_done(espi_matcher *m);
 
-/* Asks `run` now and then. */
-esp_status espi_match_go_on(espi_matcher *m, esp_error *err);
 
 /* f[r] = hit or miss, as the child of r is the pre-terminal `group` or not. */
 void espi_set_preterminal(double *restrict f, const uint32_t *restrict child, size_t n, uint32_t group, double hit,

@@ -18,6 +18,7 @@
 #include "kernel/match_gradient.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/hot.h"
 #include "kernel/match.h"
@@ -463,7 +464,8 @@ esp_status espi_backward_row(espi_backward *b, const espi_plan *plan, size_t fro
     visit_words(b);
     if (!start(b)) status = espi_no_memory(err);
     for (size_t i = plan->nodes; i-- > 0 && status == ESP_OK;)
-        status = visit(b, i) ? espi_match_go_on(b->m, err) : espi_no_memory(err);
+        status = visit(b, i) ? espi_progress_at_times(b->m->run, "computing the kernel", &b->m->work, err)
+                             : espi_no_memory(err);
     espi_match_done(b->m);
     return status;
 }

@@ -18,8 +18,7 @@
 
 enum {
     CHUNK = 2048, /* columns at a time */
-    FASTER = 8,   /* a pair of tokens in lanes takes this part of a pair of matches */
-    PATIENCE = 1 << 26
+    FASTER = 8    /* a pair of tokens in lanes takes this part of a pair of matches */
 };
 
 typedef struct match {
@@ -336,9 +335,9 @@ static esp_status chunk(espi_seq_matcher *m, const espi_seq *a, bool dense, size
     if (status == ESP_OK) status = empty_batch(m, a, err);
     m->batched = 0; /* also after a failure */
     if (status == ESP_OK && total > 0) status = sum_sparse(m, a, from, to, total, out, err);
-    if (status != ESP_OK || m->scratch.work < PATIENCE) return status;
-    m->scratch.work = 0;
-    return espi_progress(m->scratch.run, "computing the kernel", -1.0, err);
+    if (status == ESP_OK)
+        status = espi_progress_at_times(m->scratch.run, "computing the kernel", &m->scratch.work, err);
+    return status;
 }
 
 static esp_status chunks(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out, esp_error *err)

@@ -15,8 +15,6 @@
 
 #include <string.h>
 
-enum { PATIENCE = 1 << 26 }; /* numbers between two questions whether to go on */
-
 typedef struct table {
     double lambda;
     bool all;            /* one level for all lengths */
@@ -139,9 +137,7 @@ static esp_status table_row(table *t, size_t width, size_t i, espi_seq_scratch *
     if (!t->all) memcpy(t->level, t->match, size * sizeof *t->level);
     if (i % ESPI_SEQ_STRETCH == ESPI_SEQ_STRETCH - 1) drop_tiny(t);
     s->work += t->levels * size;
-    if (s->work < PATIENCE) return ESP_OK;
-    s->work = 0;
-    return espi_progress(s->run, "computing the gradient", -1.0, err);
+    return espi_progress_at_times(s->run, "computing the gradient", &s->work, err);
 }
 
 esp_status espi_seq_slope(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, espi_seq_scratch *s,

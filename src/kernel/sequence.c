@@ -17,8 +17,6 @@
 
 #include <string.h>
 
-enum { PATIENCE = 1 << 26 }; /* pairs of tokens between two questions whether to go on */
-
 size_t espi_seqs_longest(const espi_seqs *s)
 {
     size_t longest = 0;
@@ -134,9 +132,7 @@ esp_status espi_seq_value(const espi_seq_rule *rule, const espi_seq *a, const es
         }
         if (i % ESPI_SEQ_STRETCH == ESPI_SEQ_STRETCH - 1) espi_seq_drop_tiny(carried, levels * length);
         s->work += levels * length;
-        if (s->work < PATIENCE) continue;
-        s->work = 0;
-        const esp_status status = espi_progress(s->run, "computing the kernel", -1.0, err);
+        const esp_status status = espi_progress_at_times(s->run, "computing the kernel", &s->work, err);
         if (status != ESP_OK) return status;
     }
     *value = sum;

@@ -166,7 +166,7 @@ static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const esp
         .n = n,
         .scratch = &m->scratch,
         .capacity = &m->scratch_capacity};
-    m->work += q->cells * n * lanes;
+    m->work += 4 * q->cells * n * lanes; /* a cell takes several steps */
     return m->rules->children(m->rules, &meeting, col + s->place + first);
 }
 
@@ -198,15 +198,6 @@ static bool find_and_fill(espi_soft_matcher *m, const espi_soft_node *node, espi
     return to > 0;
 }
 
-/* Trees of ordinary size never get here; a large one may keep a row busy for minutes. */
-static esp_status ask_to_go_on(espi_soft_matcher *m, esp_error *err)
-{
-    enum { PATIENCE = 1 << 24 };
-    if (m->work < PATIENCE) return ESP_OK;
-    m->work = 0;
-    return espi_progress(m->run, "computing the kernel", -1.0, err);
-}
-
 /* Shapes are met in an order that memory cannot foresee: what one needs is fetched while earlier ones are at work. */
 enum { NEAR = 4, FAR = 4 };
 
@@ -235,7 +226,7 @@ esp_status espi_soft_fill(espi_soft_matcher *m, const espi_soft_node *node, bool
         fetch_rows(m, i + NEAR);
         q->n = espi_soft_reach(m, &m->dag->shape[q->shape]);
         const bool ok = together ? fill_column(m, node, q, column) : find_and_fill(m, node, q, column);
-        status = ok ? ask_to_go_on(m, err) : espi_no_memory(err);
+        status = ok ? espi_progress_at_times(m->run, "computing the kernel", &m->work, err) : espi_no_memory(err);
     }
     return status;
 }
