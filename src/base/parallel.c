@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_WORKERS = 1024 };
@@ -16,18 +17,22 @@ typedef struct job {
     espi_task task;
     void *context;
     atomic_size_t next;
-    atomic_bool stop;
-    pthread_mutex_t lock; /* guards what follows */
+    atomic_bool failed;    /* no item is begun any more */
+    atomic_bool cancelled; /* nor is one that was begun to be finished */
+    pthread_mutex_t lock;  /* guards what follows */
+    pthread_cond_t ended;
+    int running; /* workers besides the first */
     size_t failed_item;
     esp_status status;
     esp_error error;
 } job;
 
-typedef struct worker {
+typedef struct thread {
     job *job;
-    int number;
+    espi_worker worker;
+    esp_run run;
     pthread_t thread;
-} worker;
+} thread;
 
 int espi_worker_count(const esp_run *run, size_t items)
 {
@@ -60,43 +65,107 @@ static void record(job *j, size_t item, esp_status status, const esp_error *erro
         j->error = *error;
     }
     pthread_mutex_unlock(&j->lock);
-    atomic_store(&j->stop, true);
+    atomic_store(&j->failed, true);
+    if (status == ESP_ERR_CANCELLED) atomic_store(&j->cancelled, true);
 }
 
-static void *work(void *argument)
+/* The progress function of all workers but the first. */
+static int is_cancelled(void *user, const char *stage, double fraction)
 {
-    const worker *self = argument;
+    (void)stage, (void)fraction;
+    job *j = user;
+    return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+}
+
+static void report(job *j, size_t done)
+{
+    esp_error error = {0};
+    const esp_status status = espi_progress(j->run, j->stage, (double)done / (double)j->items, &error);
+    if (status != ESP_OK) record(j, j->items, status, &error);
+}
+
+static void work(thread *self)
+{
     job *j = self->job;
     esp_error error = {0};
-    while (!atomic_load(&j->stop)) {
+    while (!atomic_load(&j->failed)) {
         const size_t item = atomic_fetch_add(&j->next, 1);
         if (item >= j->items) break;
-        esp_status status = j->task(j->context, item, self->number, &error);
+        const esp_status status = j->task(j->context, item, &self->worker, &error);
         if (status != ESP_OK) record(j, item, status, &error);
-        if (self->number != 0) continue;
-        status = espi_progress(j->run, j->stage, (double)(item + 1) / (double)j->items, &error);
-        if (status != ESP_OK) record(j, j->items, status, &error);
+        if (self->worker.number == 0) report(j, item + 1);
     }
+}
+
+static void *work_beside(void *argument)
+{
+    thread *self = argument;
+    job *j = self->job;
+    work(self);
+    pthread_mutex_lock(&j->lock);
+    j->running--;
+    pthread_cond_signal(&j->ended);
+    pthread_mutex_unlock(&j->lock);
     return NULL;
+}
+
+/* Until the others have finished what they began. */
+static void wait_for_others(job *j)
+{
+    enum { PAUSE = 50000000 }; /* nanoseconds between two questions whether to go on */
+    pthread_mutex_lock(&j->lock);
+    while (j->running > 0) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += PAUSE;
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        if (pthread_cond_timedwait(&j->ended, &j->lock, &until) == 0) continue;
+        const size_t done = j->items - (size_t)j->running;
+        pthread_mutex_unlock(&j->lock);
+        if (!atomic_load(&j->cancelled)) report(j, done);
+        pthread_mutex_lock(&j->lock);
+    }
+    pthread_mutex_unlock(&j->lock);
+}
+
+static void start_job(job *j)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&j->ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&j->lock, NULL);
 }
 
 esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,
                          esp_error *err)
 {
     const int count = espi_worker_count(run, items);
-    worker *workers = espi_alloc((size_t)count, sizeof *workers);
-    if (workers == NULL) return espi_no_memory(err);
+    thread *threads = espi_alloc((size_t)count, sizeof *threads);
+    if (threads == NULL) return espi_no_memory(err);
     job j = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
-    pthread_mutex_init(&j.lock, NULL);
+    start_job(&j);
+    threads[0] = (thread){.job = &j, .worker = {.number = 0, .run = run}};
     int started = 1; /* a thread that cannot be started is done without: the others take its items */
-    for (int i = 0; i < count; i++) {
-        workers[i] = (worker){.job = &j, .number = i};
-        if (i > 0 && started == i && pthread_create(&workers[i].thread, NULL, work, &workers[i]) == 0) started++;
+    for (; started < count; started++) {
+        thread *t = &threads[started];
+        *t = (thread){.job = &j, .run = {.threads = 1, .progress = is_cancelled, .user = &j}};
+        t->run.memory = run != NULL ? run->memory : 0;
+        t->worker = (espi_worker){.number = started, .run = &t->run};
+        pthread_mutex_lock(&j.lock);
+        const bool ok = pthread_create(&t->thread, NULL, work_beside, t) == 0;
+        if (ok) j.running++;
+        pthread_mutex_unlock(&j.lock);
+        if (!ok) break;
     }
-    work(&workers[0]);
-    for (int i = 1; i < started; i++) pthread_join(workers[i].thread, NULL);
+    work(&threads[0]);
+    wait_for_others(&j);
+    for (int i = 1; i < started; i++) pthread_join(threads[i].thread, NULL);
+    pthread_cond_destroy(&j.ended);
     pthread_mutex_destroy(&j.lock);
-    espi_free(workers);
+    espi_free(threads);
     if (j.status != ESP_OK && err != NULL) *err = j.error;
     return j.status;
 }

@@ -2,13 +2,21 @@
  *
  * Items 0 .. items-1 are handed out in increasing order to workers; a task writes only what belongs to its item.
  * If tasks fail, the error of the lowest failing item is returned, whatever the number of threads. The calling
- * thread is worker 0, and it alone reports progress and asks whether to stop. */
+ * thread is worker 0, and it alone reports progress and asks whether to stop; it goes on to ask while the others finish
+ * what they have begun. */
 #ifndef ESPI_PARALLEL_H
 #define ESPI_PARALLEL_H
 
 #include "espalier.h"
 
-typedef esp_status (*espi_task)(void *context, size_t item, int worker, esp_error *err);
+typedef struct espi_worker {
+    int number;
+    /* For what a task calls that takes long. Of worker 0 it is the caller's; to the others it says whether the caller
+     * was asked to stop, and it is gone with espi_parallel. */
+    const esp_run *run;
+} espi_worker;
+
+typedef esp_status (*espi_task)(void *context, size_t item, const espi_worker *worker, esp_error *err);
 
 /* How many workers espi_parallel will use at most: 1 .. min(threads or cores, items). */
 int espi_worker_count(const esp_run *run, size_t items);

@@ -105,11 +105,11 @@ static void take_bound(espi_function *f, const espi_goal *goal)
 
 /* ------------------------------------------------------------------- a model */
 
-static esp_status search_model(void *context, size_t item, int worker, esp_error *err)
+static esp_status search_model(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const job *j = context;
     const size_t terms = j->explainer->terms;
-    return search(j, item / terms, item % terms, &j->goal[item], worker == 0 ? j->run : NULL, err);
+    return search(j, item / terms, item % terms, &j->goal[item], worker->run, err);
 }
 
 static esp_status explain_model(job *j, esp_error *err)
@@ -226,12 +226,12 @@ static esp_status sum_terms(const job *j, size_t function, espi_goal *goal, esp_
     return espi_fail(err, ESP_ERR_RANGE, "the score of example %zu is too large for a number", j->x->example + 1);
 }
 
-static esp_status search_example(void *context, size_t item, int worker, esp_error *err)
+static esp_status search_example(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const job *j = context;
     esp_status status = sum_terms(j, item, &j->goal[item], err);
     for (size_t t = 0; status == ESP_OK && t < j->explainer->terms; t++)
-        status = search(j, item, t, &j->goal[item], worker == 0 ? j->run : NULL, err);
+        status = search(j, item, t, &j->goal[item], worker->run, err);
     return status;
 }
 

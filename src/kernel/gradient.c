@@ -185,14 +185,14 @@ static esp_status one_row(const job *j, espi_reverse *r, size_t row, espi_sums *
     return espi_backward_ops(r, last, &s, sums, err);
 }
 
-static esp_status one_chunk(void *context, size_t item, int worker, esp_error *err)
+static esp_status one_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const job *j = context;
-    espi_reverse *r = &j->reverse[worker];
+    espi_reverse *r = &j->reverse[worker->number];
     const size_t rows = j->bound->count[ESPI_ROWS], first = item * j->rows;
     esp_status status = ESP_OK;
     if (!espi_reverse_start(r, j->bound->kernel->ops, j->bound->count[ESPI_COLS])) return espi_no_memory(err);
-    if (r->workspace == NULL) status = espi_workspace_new(j->bound, worker == 0 ? j->run : NULL, &r->workspace, err);
+    if (r->workspace == NULL) status = espi_workspace_new(j->bound, worker->run, &r->workspace, err);
     for (size_t i = first; status == ESP_OK && i < first + j->rows && i < rows; i++)
         status = one_row(j, r, i, &j->chunk[item], err);
     return status;

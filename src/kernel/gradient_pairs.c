@@ -7,8 +7,8 @@
  *     w u         a_ij u_ij                where p is w
  *     norm(u)     -1/2 a_ij norm(u)_ij (s_i^2 du_ii/dp + s_j^2 du_jj/dp),  s = 1/sqrt(u(x, x)); 0 where i is j
  *
- * over the ops. The du_ii/dp are made first, as the same sum over the diagonal. Leaves are bound anew for each row, to its
- * example as their only column, so that a pair costs no more than its two examples. */
+ * over the ops. The du_ii/dp are made first, as the same sum over the diagonal. Leaves are bound anew for each row, to
+ * its example as their only column, so that a pair costs no more than its two examples. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -64,7 +64,8 @@ static void release_leaves(const job *j, worker *w)
     w->example = NULL;
 }
 
-/* Binds the leaves that have derivatives to one example as their column and `rows` (NULL: that example) as their rows. */
+/* Binds the leaves that have derivatives to one example as their column and `rows` (NULL: that example) as their rows.
+ */
 static esp_status bind_leaves(const job *j, worker *w, size_t example, const esp_dataset *rows, esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;
@@ -96,8 +97,8 @@ static void add_selves(const job *j, size_t op, size_t row, size_t col, double m
     for (size_t p = 0; p < j->places; p++) gradient[p] -= of_row * a[p] + of_col * b[p];
 }
 
-/* gradient += the derivatives of the pair (row, col) at `at` of the rows of `r`, whose adjoints are there; the leaves are
- * bound to `col`, and `leaf_row` is what they call `row`. */
+/* gradient += the derivatives of the pair (row, col) at `at` of the rows of `r`, whose adjoints are there; the leaves
+ * are bound to `col`, and `leaf_row` is what they call `row`. */
 static esp_status add_pair(const job *j, const worker *w, const espi_reverse *r, size_t op, size_t at, size_t row,
                            size_t col, size_t leaf_row, double *gradient, esp_error *err)
 {
@@ -121,10 +122,10 @@ static void set_ones(espi_reverse *r, size_t op, size_t n)
     for (size_t i = 0; i < n; i++) r->adjoint[op * r->width + i] = 1.0;
 }
 
-static esp_status one_self(void *context, size_t item, int number, esp_error *err)
+static esp_status one_self(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const job *j = context;
-    worker *w = &j->worker[number];
+    worker *w = &j->worker[thread->number];
     esp_status status = bind_leaves(j, w, item, NULL, err);
     if (status == ESP_OK)
         status = add_pair(j, w, &j->diagonal, j->bound->kernel->op[j->norm].left, item, item, item, 0,
@@ -161,21 +162,22 @@ static esp_status hand_out(const job *j, size_t row, size_t col, const double *g
     for (size_t h = 0; h < j->hypers; h++) one[h] = other[h] = gradient[j->hyper[h].place];
     if (espi_all_finite(one, j->hypers)) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE,
-                     "a derivative of the kernel of examples %zu and %zu is too large for a number; take a smaller lambda (or weight)",
+                     "a derivative of the kernel of examples %zu and %zu is too large for a number; take a smaller "
+                     "lambda (or weight)",
                      row + 1, col + 1);
 }
 
-static esp_status one_row(void *context, size_t item, int number, esp_error *err)
+static esp_status one_row(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const job *j = context;
     const esp_kernel *kernel = j->bound->kernel;
     const size_t last = kernel->ops - 1;
     const espi_span s = {.row = item, .to = item + 1};
-    worker *w = &j->worker[number];
+    worker *w = &j->worker[thread->number];
     espi_reverse *r = &w->reverse;
     esp_status status = ESP_OK;
     if (!espi_reverse_start(r, kernel->ops, count_of(j))) return espi_no_memory(err);
-    if (r->workspace == NULL) status = espi_workspace_new(j->bound, number == 0 ? j->run : NULL, &r->workspace, err);
+    if (r->workspace == NULL) status = espi_workspace_new(j->bound, thread->run, &r->workspace, err);
     if (status == ESP_OK) status = espi_forward(r, j->needed, last, &s, err);
     if (status != ESP_OK) return status;
     set_ones(r, last, s.to);
@@ -226,8 +228,8 @@ static esp_status start_job(job *j, esp_error *err)
     if (!ok) return espi_no_memory(err);
     for (size_t c = 0; c < j->data->columns; c++) j->column[c] = true;
     for (size_t k = 0; k < kernel->ops; k++)
-        j->place[k] = kernel->op[k].kind == ESPI_LEAF_OP ? espi_leaf_place(kernel, kernel->op[k].left)
-                                                         : espi_op_place(kernel, k);
+        j->place[k] =
+            kernel->op[k].kind == ESPI_LEAF_OP ? espi_leaf_place(kernel, kernel->op[k].left) : espi_op_place(kernel, k);
     return ESP_OK;
 }
 
@@ -253,9 +255,9 @@ esp_status esp_gram_gradient(const esp_kernel *kernel, const esp_dataset *data, 
     const double bytes = (double)data->rows * (double)data->rows * (double)j.hypers * sizeof *gradient;
     char need[32], limit[32];
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
-        status = espi_fail(err, ESP_ERR_MEMORY, "the derivatives of %zu x %zu values by %zu hyperparameters take %s; the limit is %s",
-                           data->rows, data->rows, j.hypers, espi_size_text(bytes, need),
-                           espi_size_text((double)run->memory, limit));
+        status = espi_fail(
+            err, ESP_ERR_MEMORY, "the derivatives of %zu x %zu values by %zu hyperparameters take %s; the limit is %s",
+            data->rows, data->rows, j.hypers, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &bound, err);
     if (status == ESP_OK && j.hypers > 0 && data->rows > 0) {
         j.bound = bound;

@@ -22,7 +22,6 @@ typedef struct job {
     size_t block;   /* rows that a thread takes at a time */
     espi_block_sink sink;
     void *context;
-    const esp_run *run;
 } job;
 
 static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
@@ -54,16 +53,16 @@ static inline void store(double *restrict to, const double *restrict from, size_
     for (; i < n; i++) to[i] = from[i * step];
 }
 
-static esp_status compute_block(void *context, size_t item, int number, esp_error *err)
+static esp_status compute_block(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const job *j = context;
     const espi_bound *b = j->bound;
-    worker *w = &j->worker[number];
+    worker *w = &j->worker[thread->number];
     const size_t first = item * j->block;
     const size_t last = first + j->block < b->count[ESPI_ROWS] ? first + j->block : b->count[ESPI_ROWS];
     /* All rows of a block have one length, which the engine likes better than a triangle. */
     const size_t width = b->symmetric ? last : b->count[ESPI_COLS];
-    esp_status status = start_worker(j, w, number == 0 ? j->run : NULL, err);
+    esp_status status = start_worker(j, w, thread->run, err);
     for (size_t i = first; status == ESP_OK && i < last; i++)
         status = espi_bound_row(w->workspace, b->kernel->ops - 1, i, 0, width, w->rows + (i - first) * width, err);
     if (status == ESP_OK) j->sink(j->context, w->rows, width, first, last);
@@ -74,7 +73,8 @@ esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_bl
                             esp_error *err)
 {
     const size_t rows = bound->count[ESPI_ROWS];
-    job j = {.bound = bound, .block = rows / BLOCK < BLOCK ? rows / BLOCK + 1 : BLOCK, .sink = sink, .context = context, .run = run};
+    job j = {
+        .bound = bound, .block = rows / BLOCK < BLOCK ? rows / BLOCK + 1 : BLOCK, .sink = sink, .context = context};
     const size_t blocks = (rows + j.block - 1) / j.block;
     const int workers = espi_worker_count(run, blocks);
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);

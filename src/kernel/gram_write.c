@@ -16,8 +16,8 @@ typedef struct writing {
     size_t rows, cols;
     const esp_dataset *labels;
     esp_gram_format format;
-    size_t first;         /* row of the batch's first */
-    char *text[BATCH];    /* a formatted row each */
+    size_t first;      /* row of the batch's first */
+    char *text[BATCH]; /* a formatted row each */
     size_t size[BATCH];
 } writing;
 
@@ -33,7 +33,7 @@ static size_t print_label(const writing *w, size_t row, char *to)
     return espi_number_print_short(value, to);
 }
 
-static esp_status format_row(void *context, size_t item, int worker, esp_error *err)
+static esp_status format_row(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     (void)worker, (void)err;
     writing *w = context;
@@ -82,8 +82,9 @@ static esp_status write_npy(const writing *w, espi_output *output, const esp_run
     const char order = *(const char *)&one == 1 ? '<' : '>';
     memset(header, ' ', sizeof header);
     memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
-    const int used = snprintf(header + 10, sizeof header - 10,
-                              "{'descr': '%cf8', 'fortran_order': False, 'shape': (%zu, %zu), }", order, w->rows, w->cols);
+    const int used =
+        snprintf(header + 10, sizeof header - 10, "{'descr': '%cf8', 'fortran_order': False, 'shape': (%zu, %zu), }",
+                 order, w->rows, w->cols);
     header[10 + used] = ' ';
     header[sizeof header - 1] = '\n';
     espi_output_write(output, header, sizeof header);

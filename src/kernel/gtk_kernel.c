@@ -249,7 +249,6 @@ static esp_status dag_values(const gtk_part *t, espi_side side, size_t first, si
 
 typedef struct self_job {
     const gtk_part *part;
-    const esp_run *run;
     espi_side side;
     double *out;
     const double *weight; /* of a gradient */
@@ -259,14 +258,14 @@ typedef struct self_job {
     } * worker; /* per thread */
 } self_job;
 
-static esp_status self_value(void *context, size_t item, int number, esp_error *err)
+static esp_status self_value(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const self_job *j = context;
-    struct self_worker *w = &j->worker[number];
+    struct self_worker *w = &j->worker[thread->number];
     const espi_forest *f = forest_of(j->part, j->side);
     /* Along a chain that repeats, the columns of a DAG converge, where pairs of nodes would all be visited. */
     if (j->part->algorithm == ESPI_FGTK3 && plan_of(j->part, j->side, item).nodes > LARGE)
-        return dag_values(j->part, j->side, item, item + 1, number == 0 ? j->run : NULL, 1, &j->out[item], err);
+        return dag_values(j->part, j->side, item, item + 1, thread->run, 1, &j->out[item], err);
     if (espi_gtk_tree_fill(&w->tree, &j->part->gtk, f, groups_of(j->part, j->side), f->root[item]) &&
         espi_gtk_pair(&j->part->gtk, j->part->algorithm, &w->tree, &w->tree, &w->scratch, &j->out[item]))
         return ESP_OK;
@@ -278,7 +277,7 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     const gtk_part *t = view(part);
     const size_t count = forest_of(t, side)->roots;
     const int workers = espi_worker_count(run, count);
-    self_job j = {.part = t, .run = run, .side = side, .out = out};
+    self_job j = {.part = t, .side = side, .out = out};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", count, self_value, &j, err);
@@ -353,14 +352,13 @@ static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_
 enum { CHUNK = 32 }; /* trees that share a DAG, to which each is matched: making one takes as long as many rows */
 
 /* The gradient of the self-values of a chunk. */
-static esp_status chunk_gradient(void *context, size_t item, int number, esp_error *err)
+static esp_status chunk_gradient(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const self_job *j = context;
     const size_t first = item * CHUNK, trees = forest_of(j->part, j->side)->roots;
     const size_t last = trees - first < CHUNK ? trees : first + CHUNK;
     double value[CHUNK * ESPI_GTK_LANES], *sum = j->out + item * ESPI_GTK_LANES;
-    const esp_status status =
-        dag_values(j->part, j->side, first, last, number == 0 ? j->run : NULL, ESPI_GTK_LANES, value, err);
+    const esp_status status = dag_values(j->part, j->side, first, last, thread->run, ESPI_GTK_LANES, value, err);
     for (size_t i = first; status == ESP_OK && i < last; i++)
         espi_lanes_weigh(value + (i - first) * ESPI_GTK_LANES, 1, ESPI_GTK_LANES, &j->weight[i], sum);
     return status;
@@ -377,7 +375,7 @@ static esp_status gradient_diagonal(const espi_part *part, espi_side side, const
     }
     if (status != ESP_OK) return status;
     const size_t items = (forest_of(view(part), side)->roots + CHUNK - 1) / CHUNK;
-    self_job j = {.part = view(part), .run = run, .side = side, .weight = weight};
+    self_job j = {.part = view(part), .side = side, .weight = weight};
     j.out = espi_alloc_zero(items, ESPI_GTK_LANES * sizeof *j.out);
     status =
         j.out == NULL ? espi_no_memory(err) : espi_parallel(run, "preparing the norms", items, chunk_gradient, &j, err);

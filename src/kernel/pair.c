@@ -170,8 +170,8 @@ static bool make_local(local_tree *t, const espi_plan *plan, const espi_decay *d
         const uint32_t c = plan->child[k];
         t->child[k] = (c & ESPI_WORD) != 0 ? ESPI_WORD | local[c & ~ESPI_WORD] : c;
     }
-    t->plan = (espi_plan){
-        .node = t->node, .nodes = plan->nodes, .child = t->child, .word = t->word, .words = plan->words};
+    t->plan =
+        (espi_plan){.node = t->node, .nodes = plan->nodes, .child = t->child, .word = t->word, .words = plan->words};
     return true;
 }
 
@@ -252,15 +252,15 @@ static esp_status tree_gradient(const self_job *j, const espi_plan *plan, espi_s
     return small_gradient(plan, j->decay, scratch, weight, gradient) ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status self_chunk(void *context, size_t item, int number, esp_error *err)
+static esp_status self_chunk(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const self_job *j = context;
     esp_status status = ESP_OK;
     for (size_t k = 0; status == ESP_OK && k < j->plans->chunk[item].trees; k++) {
         const size_t i = item * ESPI_PLAN_CHUNK + k;
         const espi_plan plan = espi_plan_of(j->plans, i);
-        const esp_run *run = number == 0 ? j->run : NULL;
-        espi_self_scratch *scratch = &j->worker[number];
+        const esp_run *run = thread->run;
+        espi_self_scratch *scratch = &j->worker[thread->number];
         if (j->gradient == NULL) status = espi_self_value(&plan, j->decay, j->groups, scratch, run, &j->value[i], err);
         else status = tree_gradient(j, &plan, scratch, run, j->weight[i], j->gradient + item * j->places, err);
     }

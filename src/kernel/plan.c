@@ -59,7 +59,8 @@ static bool add_node(builder *b, espi_ref vertex, uint32_t group)
     for (size_t k = 0; k < production->arity; k++) {
         if (espi_is_leaf(child[k])) continue;
         const uint32_t index = b->index[child[k]];
-        p->child[b->at.child++] = (index & ESPI_WORD) == 0 ? index : ESPI_WORD | p->word[start.word + (index & ~ESPI_WORD)].group;
+        p->child[b->at.child++] =
+            (index & ESPI_WORD) == 0 ? index : ESPI_WORD | p->word[start.word + (index & ~ESPI_WORD)].group;
     }
     node->end = (uint32_t)(b->at.child - start.child);
     b->index[vertex] = (uint32_t)(b->at.node - start.node);
@@ -138,10 +139,10 @@ static bool start_builder(const job *j, builder *b)
     return true;
 }
 
-static esp_status make_chunk(void *context, size_t item, int worker, esp_error *err)
+static esp_status make_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const job *j = context;
-    builder *b = &j->builder[worker];
+    builder *b = &j->builder[worker->number];
     bool ok = start_builder(j, b);
     b->chunk = &j->plans->chunk[item];
     b->at = (struct espi_plan_start){0};

@@ -38,7 +38,6 @@ typedef struct job {
     const espi_bound *bound; /* data against examples */
     worker *worker;
     double *scores;
-    const esp_run *run;
 } job;
 
 esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, esp_scorer **out, esp_error *err)
@@ -132,12 +131,12 @@ static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_
     return w->score == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, run, &w->workspace, err);
 }
 
-static esp_status score_example(void *context, size_t i, int number, esp_error *err)
+static esp_status score_example(void *context, size_t i, const espi_worker *thread, esp_error *err)
 {
     const job *j = context;
-    worker *w = &j->worker[number];
+    worker *w = &j->worker[thread->number];
     double *out = j->scores + i * j->folded->outputs;
-    esp_status status = start_worker(j, w, number == 0 ? j->run : NULL, err);
+    esp_status status = start_worker(j, w, thread->run, err);
     for (size_t k = 0; k < j->folded->outputs; k++) out[k] = 0.0;
     for (size_t t = 0; status == ESP_OK && t < j->folded->terms; t++) {
         status = score_term(j, t, i, w, err);
@@ -184,7 +183,7 @@ esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data,
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
     esp_status status = espi_bind_like(folded->bound, data, run, &bound, err);
-    job j = {.folded = folded, .bound = bound, .scores = scores, .run = run};
+    job j = {.folded = folded, .bound = bound, .scores = scores};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (status == ESP_OK && j.worker == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
@@ -202,8 +201,7 @@ esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, c
                             esp_error *err)
 {
     espi_folded *folded = NULL;
-    esp_status status =
-        espi_folded_new(scorer->kernel, scorer->examples, scorer->coefficient, 1, run, &folded, err);
+    esp_status status = espi_folded_new(scorer->kernel, scorer->examples, scorer->coefficient, 1, run, &folded, err);
     if (status == ESP_OK) status = espi_folded_score(folded, data, run, scores, err);
     espi_folded_free(folded);
     return status;

@@ -125,10 +125,10 @@ typedef struct making { /* the bag of one side, chunk by chunk */
     size_t *count; /* features per row */
 } making;
 
-static esp_status make_chunk(void *context, size_t item, int worker, esp_error *err)
+static esp_status make_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     making *m = context;
-    workspace *w = &m->worker[worker];
+    workspace *w = &m->worker[worker->number];
     struct chunk *c = &m->chunk[item];
     const size_t end = (item + 1) * CHUNK < m->side->column->rows ? (item + 1) * CHUNK : m->side->column->rows;
     for (size_t i = item * CHUNK; i < end; i++) {

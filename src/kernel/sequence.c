@@ -198,11 +198,13 @@ typedef struct self_job {
     double *value;
 } self_job;
 
-static esp_status self_value(void *context, size_t item, int worker, esp_error *err)
+static esp_status self_value(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const self_job *j = context;
+    espi_seq_scratch *scratch = &j->scratch[worker->number];
     const espi_seq s = espi_seq_of(j->seqs, item);
-    return j->function(j->rule, &s, &s, &j->scratch[worker], &j->value[item], err);
+    scratch->run = worker->run;
+    return j->function(j->rule, &s, &s, scratch, &j->value[item], err);
 }
 
 static esp_status with_themselves(pair_function function, const espi_seq_rule *rule, const espi_seqs *seqs,
@@ -212,7 +214,6 @@ static esp_status with_themselves(pair_function function, const espi_seq_rule *r
     self_job j = {.function = function, .rule = rule, .seqs = seqs, .value = value};
     j.scratch = espi_alloc_zero((size_t)workers, sizeof *j.scratch);
     if (j.scratch == NULL) return espi_no_memory(err);
-    j.scratch[0].run = run;
     const esp_status status = espi_parallel(run, "computing the kernel", seqs->count, self_value, &j, err);
     for (int i = 0; i < workers; i++) espi_free(j.scratch[i].value);
     espi_free(j.scratch);

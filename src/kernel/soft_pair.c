@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "kernel/soft_dag.h"
 
-
 /* ------------------------------------------------------------ wide numbers */
 
 typedef struct matching {
@@ -193,7 +192,6 @@ typedef struct self_job {
     const uint32_t *symbol;
     size_t lanes;
     double *value;
-    const esp_run *run;
     self_worker *worker; /* per thread */
 } self_job;
 
@@ -321,18 +319,18 @@ static esp_status large_value(const self_job *j, size_t i, espi_soft_builder *bu
     return status;
 }
 
-static esp_status self_chunk(void *context, size_t item, int number, esp_error *err)
+static esp_status self_chunk(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const self_job *j = context;
     const size_t end = (item + 1) * CHUNK < j->trees->trees ? (item + 1) * CHUNK : j->trees->trees;
     esp_status status = ESP_OK;
-    self_worker *w = &j->worker[number];
+    self_worker *w = &j->worker[thread->number];
     if (!start_worker(j, w)) return espi_no_memory(err);
     for (size_t i = item * CHUNK; status == ESP_OK && i < end; i++) {
         const espi_soft_plan plan = espi_soft_plan_of(j->trees, i);
         const size_t children = j->trees->tree[i + 1].child - j->trees->tree[i].child;
         if (plan.nodes > SMALL || children > FEW || j->lanes > 1)
-            status = large_value(j, i, &w->builder, number == 0 ? j->run : NULL, w->self, err);
+            status = large_value(j, i, &w->builder, thread->run, w->self, err);
         else if (!small_value(j, &plan, w, w->self)) status = espi_no_memory(err);
         for (size_t lane = 0; status == ESP_OK && lane < j->lanes; lane++)
             j->value[lane * j->trees->trees + i] = w->self[lane];
@@ -346,8 +344,7 @@ esp_status espi_soft_self_values(const espi_soft_rules *rules, const espi_soft_t
 {
     const size_t items = (trees->trees + CHUNK - 1) / CHUNK;
     const int workers = espi_worker_count(run, items);
-    self_job j = {
-        .rules = rules, .trees = trees, .forest = forest, .symbol = symbol, .lanes = lanes, .value = value, .run = run};
+    self_job j = {.rules = rules, .trees = trees, .forest = forest, .symbol = symbol, .lanes = lanes, .value = value};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", items, self_chunk, &j, err);

@@ -43,9 +43,11 @@ static esp_status parse_weights(const char *text, const espi_targets *t, double 
     while (*text != '\0') {
         size_t class = 0;
         if (!espi_weight_next(&text, &label, &size, &value))
-            return espi_fail(err, ESP_ERR_PARAM, "class-weight has %s; allowed is balanced, or label=weight,... with weights > 0",
+            return espi_fail(err, ESP_ERR_PARAM,
+                             "class-weight has %s; allowed is balanced, or label=weight,... with weights > 0",
                              espi_quote(text, strcspn(text, ","), quoted));
-        while (class < t->classes && !(strlen(t->name[class]) == size && memcmp(t->name[class], label, size) == 0)) class++;
+        while (class < t->classes && !(strlen(t->name[class]) == size && memcmp(t->name[class], label, size) == 0))
+            class ++;
         if (class == t->classes)
             return espi_fail(err, ESP_ERR_PARAM, "class-weight names the class %s, which the data do not have",
                              espi_quote(label, size, quoted));
@@ -73,8 +75,9 @@ static esp_status make_weights(espi_fitting *j, esp_error *err)
     for (size_t c = 0; c < t->classes; c++) {
         size_t members = 0;
         for (size_t i = 0; i < j->fit->examples; i++) members += t->class_of[j->example[i]] == c;
-        j->class_weight[c] =
-            j->settings->balanced && members > 0 ? (double)j->fit->examples / (double)t->classes / (double)members : 1.0;
+        j->class_weight[c] = j->settings->balanced && members > 0
+                                 ? (double)j->fit->examples / (double)t->classes / (double)members
+                                 : 1.0;
     }
     if (j->settings->class_weight == NULL || j->settings->balanced) return ESP_OK;
     return parse_weights(j->settings->class_weight, t, j->class_weight, err);
@@ -152,8 +155,7 @@ static esp_status narrow_rows(const espi_fitting *j, variables *v, espi_rows *ro
     *narrow = NULL;
     if (v->count == j->fit->examples || j->targets->classes == 0) return ESP_OK;
     const bool narrow_already = espi_rows_count(rows) == v->count;
-    const esp_status status =
-        narrow_already ? ESP_OK : espi_rows_subset(rows, v->example, v->count, narrow, err);
+    const esp_status status = narrow_already ? ESP_OK : espi_rows_subset(rows, v->example, v->count, narrow, err);
     for (size_t k = 0; status == ESP_OK && k < v->count; k++) v->example[k] = (uint32_t)k;
     return status;
 }
@@ -261,12 +263,20 @@ typedef struct job {
     espi_rows *rows;
 } job;
 
-static esp_status solve_in_thread(void *context, size_t problem, int worker, esp_error *err)
+/* How far one of several problems is tells nothing. */
+static int ask_only(void *user, const char *stage, double fraction)
 {
-    (void)worker;
+    (void)fraction;
+    const esp_run *run = user;
+    return run->progress(run->user, stage, -1.0);
+}
+
+static esp_status solve_in_thread(void *context, size_t problem, const espi_worker *worker, esp_error *err)
+{
     const job *j = context;
-    const esp_run quiet = {.threads = 1};
-    return espi_fitting_solve(j->fitting, problem, j->rows, &quiet, err);
+    esp_run from = worker->run != NULL ? *worker->run : (esp_run){0};
+    const esp_run run = {.threads = 1, .progress = from.progress != NULL ? ask_only : NULL, .user = &from};
+    return espi_fitting_solve(j->fitting, problem, j->rows, &run, err);
 }
 
 esp_status espi_fit_make(espi_fit *fit, const espi_settings *settings, const espi_targets *targets,

@@ -100,24 +100,22 @@ HOT static void reduce(const double *restrict p, size_t n, const double *restric
 typedef struct job {
     const esp_model *model;
     const espi_bound *bound; /* rows: the new examples */
-    const esp_run *run;
     worker *worker;
     double *variance;
 } job;
 
-static esp_status ask_block(void *context, size_t item, int number, esp_error *err)
+static esp_status ask_block(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const job *j = context;
     const struct espi_posterior *p = j->model->posterior;
-    worker *w = &j->worker[number];
+    worker *w = &j->worker[thread->number];
     const size_t n = j->bound->count[ESPI_COLS], rows = j->bound->count[ESPI_ROWS], first = item * BLOCK;
     const size_t count = rows - first < BLOCK ? rows - first : BLOCK;
     double length[BLOCK];
     esp_status status = ESP_OK;
     if (w->row == NULL) {
         w->row = espi_alloc_zero(2 * BLOCK, n * sizeof *w->row);
-        status = w->row == NULL ? espi_no_memory(err)
-                                : espi_workspace_new(j->bound, number == 0 ? j->run : NULL, &w->workspace, err);
+        status = w->row == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, thread->run, &w->workspace, err);
     }
     for (size_t i = 0; status == ESP_OK && i < count; i++) {
         double *row = w->row + i * n;
@@ -151,7 +149,7 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     const size_t blocks = (data->rows + BLOCK - 1) / BLOCK;
     const int workers = espi_worker_count(run, blocks);
     double *self = espi_alloc(data->rows, sizeof *self);
-    job j = {.model = m, .run = run, .variance = variance};
+    job j = {.model = m, .variance = variance};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     esp_status status = self == NULL || j.worker == NULL ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) status = espi_bind_like(m->posterior->bound, data, run, &bound, err);

@@ -17,7 +17,6 @@ typedef struct job {
     const uint32_t *fold;
     size_t folds;
     double *scores;
-    const esp_run *run;
 } job;
 
 static esp_status new_perceptron(const job *j, espi_perceptron **out, esp_error *err)
@@ -115,12 +114,12 @@ static esp_status score_fold(const job *j, size_t fold, const espi_perceptron *p
     return status;
 }
 
-static esp_status try_fold(void *context, size_t fold, int worker, esp_error *err)
+static esp_status try_fold(void *context, size_t fold, const espi_worker *worker, esp_error *err)
 {
     const job *j = context;
     espi_perceptron *p = NULL;
     esp_status status = new_perceptron(j, &p, err);
-    if (status == ESP_OK) status = learn_others(j, fold, worker == 0 ? j->run : NULL, p, err);
+    if (status == ESP_OK) status = learn_others(j, fold, worker->run, p, err);
     if (status == ESP_OK && p->updates == 0)
         status = espi_fail(err, ESP_ERR_PARAM, "epochs is 0: there is nothing learned that could be validated");
     if (status == ESP_OK) status = score_fold(j, fold, p, err);
@@ -132,7 +131,7 @@ esp_status espi_perceptron_folds(const espi_settings *settings, const esp_kernel
                                  const espi_targets *targets, const uint32_t *fold, size_t folds, const esp_run *run,
                                  double *scores, esp_error *err)
 {
-    job j = {settings, kernel, data, targets, fold, folds, scores, run};
+    job j = {settings, kernel, data, targets, fold, folds, scores};
     const esp_status status = espi_check_columns(kernel, data, err);
     return status == ESP_OK ? espi_parallel(run, "training", folds, try_fold, &j, err) : status;
 }

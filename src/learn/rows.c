@@ -112,7 +112,7 @@ static void multiply(const espi_rows *r, size_t first, size_t last, size_t width
                            stride, r->feature, stride, 0.0, rows, (int)width);
 }
 
-static esp_status multiply_block(void *context, size_t item, int worker, esp_error *err)
+static esp_status multiply_block(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     (void)worker;
     const espi_rows *r = context;

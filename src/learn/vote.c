@@ -21,7 +21,6 @@ typedef struct job {
     const esp_model *model;
     const espi_bound *bound; /* data against updates */
     voter *voter;
-    const esp_run *run;
     double *scores;
 } job;
 
@@ -48,12 +47,12 @@ static double count_votes(const esp_model *m, const double *row, size_t output)
     return n > 0 ? votes / (double)h->steps : 0.0;
 }
 
-static esp_status score_example(void *context, size_t i, int worker, esp_error *err)
+static esp_status score_example(void *context, size_t i, const espi_worker *worker, esp_error *err)
 {
     const job *j = context;
     const esp_model *m = j->model;
-    voter *v = &j->voter[worker];
-    esp_status status = start_voter(j, v, worker == 0 ? j->run : NULL, err);
+    voter *v = &j->voter[worker->number];
+    esp_status status = start_voter(j, v, worker->run, err);
     if (status == ESP_OK)
         status = espi_bound_row(v->workspace, m->kernel->ops - 1, i, 0, m->support->rows, v->row, err);
     for (size_t k = 0; status == ESP_OK && k < m->outputs; k++) {
@@ -71,7 +70,7 @@ esp_status espi_vote_score(const esp_model *model, const esp_dataset *data, cons
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
     esp_status status = espi_bind(model->kernel, data, model->support, run, &bound, err);
-    job j = {.model = model, .bound = bound, .run = run, .scores = scores};
+    job j = {.model = model, .bound = bound, .scores = scores};
     j.voter = espi_alloc_zero((size_t)workers, sizeof *j.voter);
     if (status == ESP_OK && j.voter == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_parallel(run, "predicting", data->rows, score_example, &j, err);

@@ -279,10 +279,10 @@ static esp_status grow(miner *m, size_t depth, size_t from, size_t to, esp_error
 
 enum { PULSE = 1024 }; /* patterns grown between two questions whether to go on */
 
-static esp_status mine_item(void *context, size_t item, int number, espi_record *record, esp_error *err)
+static esp_status mine_item(void *context, size_t item, const espi_worker *thread, espi_record *record, esp_error *err)
 {
     job *j = context;
-    miner *m = &j->worker[number];
+    miner *m = &j->worker[thread->number];
     const frame *start = &j->first.frame[item];
     const size_t places = start->to - start->from;
     if (!espi_reserve(&m->place, &m->place_capacity, places, sizeof *m->place) ||
@@ -295,7 +295,8 @@ static esp_status mine_item(void *context, size_t item, int number, espi_record 
     for (size_t count = 1; m->frames > 0 && status == ESP_OK; count++) {
         const frame f = m->frame[--m->frames];
         status = espi_record_add(&j->search, record, &f.step, err);
-        if (status == ESP_OK && count % PULSE == 0) status = espi_search_pulse(&j->search, item, number, err);
+        if (status == ESP_OK && count % PULSE == 0)
+            status = espi_progress(thread->run, "mining", (double)item / (double)j->search.items, err);
         if (status == ESP_OK && f.grow) status = grow(m, f.step.depth, f.from, f.to, err);
     }
     return status == ESP_OK ? espi_record_add(&j->search, record, NULL, err) : status;

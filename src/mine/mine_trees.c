@@ -223,10 +223,10 @@ static esp_status grow(miner *m, const frame *f, esp_error *err)
 
 enum { PULSE = 256 }; /* fragments grown between two questions whether to go on */
 
-static esp_status mine_item(void *context, size_t item, int number, espi_record *record, esp_error *err)
+static esp_status mine_item(void *context, size_t item, const espi_worker *thread, espi_record *record, esp_error *err)
 {
     job *j = context;
-    miner *m = &j->worker[number];
+    miner *m = &j->worker[thread->number];
     const frame *start = &j->first.frame[item];
     const size_t refs = start->count * (1 + start->open);
     if (!espi_reserve(&m->ref, &m->ref_capacity, refs, sizeof *m->ref) ||
@@ -240,7 +240,8 @@ static esp_status mine_item(void *context, size_t item, int number, espi_record 
     for (size_t count = 1; m->frames > 0 && status == ESP_OK; count++) {
         const frame f = m->frame[--m->frames];
         status = espi_record_add(&j->search, record, &f.step, err);
-        if (status == ESP_OK && count % PULSE == 0) status = espi_search_pulse(&j->search, item, number, err);
+        if (status == ESP_OK && count % PULSE == 0)
+            status = espi_progress(thread->run, "mining", (double)item / (double)j->search.items, err);
         if (status == ESP_OK && f.grow) status = grow(m, &f, err);
     }
     return status == ESP_OK ? espi_record_add(&j->search, record, NULL, err) : status;

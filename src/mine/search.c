@@ -131,17 +131,6 @@ esp_status espi_record_add(espi_search *s, espi_record *r, const espi_step *step
     return s->run != NULL && s->run->memory > 0 && bytes > s->run->memory ? too_many(s, err) : ESP_OK;
 }
 
-esp_status espi_search_pulse(espi_search *s, size_t item, int worker, esp_error *err)
-{
-    if (worker == 0) {
-        const esp_status status = espi_progress(s->run, "mining", (double)item / (double)s->items, err);
-        if (status != ESP_OK) atomic_store(&s->cancelled, true);
-        return status;
-    }
-    if (!atomic_load_explicit(&s->cancelled, memory_order_relaxed)) return ESP_OK;
-    return espi_fail(err, ESP_ERR_CANCELLED, "interrupted while mining");
-}
-
 /* Drops steps that are not kept and lead to nothing kept: the next step that stays is not below them. */
 static void strip(espi_record *r)
 {
@@ -171,7 +160,7 @@ typedef struct items {
     size_t count;
 } items;
 
-static esp_status mine_item(void *context, size_t at, int worker, esp_error *err)
+static esp_status mine_item(void *context, size_t at, const espi_worker *worker, esp_error *err)
 {
     items *s = context;
     return s->mine(s->context, s->item[at].number, worker, &s->item[at].record, err);

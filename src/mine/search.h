@@ -3,6 +3,7 @@
 #ifndef ESPI_SEARCH_H
 #define ESPI_SEARCH_H
 
+#include "base/parallel.h"
 #include "mine/mine.h"
 
 #include <pthread.h>
@@ -16,9 +17,8 @@ typedef struct espi_search {
     double threshold;               /* of the metric */
     size_t items;                   /* first steps: what threads are given to do */
     _Atomic double rising;          /* `threshold`, or the statistic of the K-th best so far */
-    atomic_bool cancelled;
-    atomic_size_t bytes;  /* held by what is kept */
-    pthread_mutex_t lock; /* guards the heap: the K best statistics, the least first */
+    atomic_size_t bytes;            /* held by what is kept */
+    pthread_mutex_t lock;           /* guards the heap: the K best statistics, the least first */
     double *heap;
     size_t heaped;
 } espi_search;
@@ -48,11 +48,9 @@ typedef struct espi_record {
 /* Adds a step, or ends the record (NULL). Fails when memory is out or the limit is reached. */
 esp_status espi_record_add(espi_search *search, espi_record *record, const espi_step *step, esp_error *err);
 
-/* To be asked now and then by every thread: reports progress where `worker` is the calling thread. */
-esp_status espi_search_pulse(espi_search *search, size_t item, int worker, esp_error *err);
-
 /* Mines all that grows from first step number `item`. */
-typedef esp_status (*espi_mine_item)(void *context, size_t item, int worker, espi_record *record, esp_error *err);
+typedef esp_status (*espi_mine_item)(void *context, size_t item, const espi_worker *worker, espi_record *record,
+                                     esp_error *err);
 
 /* Runs the items in parallel, those with the largest x first, so that threads end together. `frame` holds for
  * each something of `size` bytes that begins with its espi_step; the last item is the first in preorder. *all gets what

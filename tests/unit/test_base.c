@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <time.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,11 +289,11 @@ typedef struct sheet {
     _Atomic uint32_t workers;
 } sheet;
 
-static esp_status square(void *context, size_t item, int worker, esp_error *err)
+static esp_status square(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     sheet *s = context;
     atomic_fetch_add(&s->visits, 1);
-    atomic_fetch_or(&s->workers, UINT32_C(1) << worker);
+    atomic_fetch_or(&s->workers, UINT32_C(1) << worker->number);
     if (item >= s->fail_from) return espi_fail(err, ESP_ERR_RANGE, "item %zu failed", item);
     s->value[item] = item * item;
     return ESP_OK;
@@ -344,6 +345,33 @@ static void progress_may_cancel(void **state)
     assert_int_equal(espi_parallel(&run, "testing", ITEMS, square, &s, &err), ESP_ERR_CANCELLED);
     assert_int_equal(s.visits, 3);
     assert_string_equal(err.message, "interrupted while testing");
+}
+
+/* Both threads begin an item; the first is done with it at once, the other when it is told to stop. */
+static esp_status endless(void *context, size_t item, const espi_worker *worker, esp_error *err)
+{
+    (void)item;
+    atomic_int *begun = context;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    esp_status status = ESP_OK;
+    atomic_fetch_add(begun, 1);
+    for (int i = 0; i < 30000 && atomic_load(begun) < 2; i++) nanosleep(&pause, NULL);
+    for (int i = 0; i < 30000 && worker->number > 0 && status == ESP_OK; i++) {
+        status = espi_progress(worker->run, "working", -1.0, err);
+        nanosleep(&pause, NULL);
+    }
+    return status;
+}
+
+static void the_caller_is_asked_while_threads_end(void **state)
+{
+    (void)state;
+    int calls = 3; /* one behind its own item, the others while it waits */
+    atomic_int begun = 0;
+    const esp_run run = {.threads = 2, .progress = stop_after, .user = &calls};
+    esp_error err = {0};
+    assert_int_equal(espi_parallel(&run, "testing", 2, endless, &begun, &err), ESP_ERR_CANCELLED);
+    assert_int_equal(calls, 0);
 }
 
 static void workers_are_bounded(void **state)
@@ -546,6 +574,7 @@ int main(void)
         cmocka_unit_test(every_item_is_done_once_by_any_threads),
         cmocka_unit_test(the_lowest_failing_item_is_reported),
         cmocka_unit_test(progress_may_cancel),
+        cmocka_unit_test(the_caller_is_asked_while_threads_end),
         cmocka_unit_test(workers_are_bounded),
         cmocka_unit_test(numbers_are_read_exactly),
         cmocka_unit_test(what_is_no_number_is_refused),

@@ -251,12 +251,12 @@ typedef struct job {
     double weight[SHARED], gradient[SHARED][4];
 } job;
 
-static esp_status one_row(void *context, size_t item, int worker, esp_error *err)
+static esp_status one_row(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     job *j = context;
     memset(j->gradient[item], 0, sizeof j->gradient[item]);
-    return j->part->class->gradient(j->part, j->workspace[worker], item, 0, item + 1, j->weight, j->gradient[item],
-                                    err);
+    return j->part->class->gradient(j->part, j->workspace[worker->number], item, 0, item + 1, j->weight,
+                                    j->gradient[item], err);
 }
 
 /* What the first gradient makes is made once, whoever asks first. */
