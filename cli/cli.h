@@ -134,8 +134,9 @@ int cli_output_open(cli_output *output, const char *path);
 int cli_output_close(cli_output *output, int code);
 /* A field of a line: TAB, line ends and backslashes are escaped, so that a line stays a line. */
 void cli_field(FILE *file, const char *text);
-/* A pattern or fragment as in data files; only line ends are changed, so that a line stays a line. */
-void cli_pattern(FILE *file, const char *text);
+/* A pattern or fragment as in data files; only line ends are changed, so that a line stays a line, and as a field of one
+ * TABs. */
+void cli_pattern(FILE *file, const char *text, bool field);
 
 /* ---- learners (learner.c): their settings become options, from the library's tables */
 

@@ -88,7 +88,7 @@ static esp_explain_options options_of(const explain_settings *s)
 static void write_feature(FILE *file, const esp_feature *f)
 {
     if (f->kind == ESP_FEATURE_WORD || f->kind == ESP_FEATURE_VALUE) cli_field(file, f->text);
-    else cli_pattern(file, f->text);
+    else cli_pattern(file, f->text, true);
 }
 
 static size_t tree_terms(const explain_job *job)
@@ -114,7 +114,7 @@ static void write_fragments(FILE *file, const esp_explanation *x)
     const esp_feature *f;
     for (size_t i = 0; (f = esp_explanation_feature(x, i)) != NULL; i++) {
         if (f->kind != ESP_FEATURE_FRAGMENT) continue;
-        write_feature(file, f);
+        cli_pattern(file, f->text, false);
         putc('\n', file);
     }
 }
@@ -276,13 +276,15 @@ static int explain_data(explain_job *job, const esp_run *run)
     const size_t count = esp_dataset_count(job->data), lists = s->example.count;
     esp_error error;
     int code = CLI_OK;
+    size_t first = 0, end = count;
+    for (size_t i = 0; code == CLI_OK && i < lists; i++) code = read_range(s->example.item[i], count, &first, &end);
+    if (code != CLI_OK) return code;
     if (!s->all && s->class_name == NULL && esp_model_classes(job->model) > 0) { /* numbers have one function */
         const esp_status status = esp_predict(job->model, job->data, run, &job->predictions, &error);
         cli_run_end();
         if (status != ESP_OK) return cli_error(status, &error);
     }
     for (size_t i = 0; code == CLI_OK && i < (lists > 0 ? lists : 1); i++) {
-        size_t first = 0, end = count;
         if (lists > 0) code = read_range(s->example.item[i], count, &first, &end);
         for (size_t k = first; code == CLI_OK && k < end; k++) code = explain_example(job, k, run);
     }

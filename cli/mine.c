@@ -77,7 +77,7 @@ static int write_patterns(const mine_job *job)
         size_t y;
         const size_t x = esp_patterns_examples(job->patterns, i, &y);
         fprintf(output.file, "%.17g\t%zu\t%zu\t", esp_patterns_value(job->patterns, i), x, y);
-        cli_pattern(output.file, esp_patterns_text(job->patterns, i));
+        cli_pattern(output.file, esp_patterns_text(job->patterns, i), true);
         putc('\n', output.file);
     }
     return cli_output_close(&output, CLI_OK);

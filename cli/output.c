@@ -88,10 +88,11 @@ void cli_field(FILE *file, const char *text)
     }
 }
 
-void cli_pattern(FILE *file, const char *text)
+void cli_pattern(FILE *file, const char *text, bool field)
 {
     for (; *text != '\0'; text++) {
-        if (*text == '\n') fputs("\\n", file);
+        if (*text == '\t' && field) fputs("\\t", file);
+        else if (*text == '\n') fputs("\\n", file);
         else if (*text == '\r') fputs("\\r", file);
         else putc(*text, file);
     }

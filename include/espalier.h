@@ -607,14 +607,14 @@ typedef struct esp_explanation esp_explanation;
 
 /* The features with the largest weights: for each decision function and each term with features a list of its own, the
  * largest first, of equal ones the smaller, then by the bytes of their texts. The search is best-first and exact unless
- * `effort` is spent; weights that differ by less than 1e-9 of themselves count as equal, and of many equal ones at the
- * end of a list any may be left out. ESP_ERR_PARAM if no term has features, with what can be explained instead, or if
- * the class is unknown. */
+ * effort or memory are spent; weights that differ by less than 1e-9 of themselves count as equal, and of many equal ones
+ * at the end of a list any may be left out. ESP_ERR_PARAM if no term has features, with what can be explained instead, or
+ * if the class is unknown; ESP_ERR_RANGE if a weight is too large for a number. */
 ESP_API esp_status esp_explain(const esp_explainer *explainer, const esp_explain_options *options, const esp_run *run,
                                esp_explanation **out, esp_error *err);
 /* One example: for each decision function the features of all terms that push its score up, the largest contribution
  * first, then those that push it down, the lowest first, `top` of each at most. ESP_ERR_PARAM if the data do not fit
- * the model or have no such example. */
+ * the model or have no such example; ESP_ERR_RANGE if a weight or the score is too large for a number. */
 ESP_API esp_status esp_explain_example(const esp_explainer *explainer, const esp_dataset *data, size_t example,
                                        const esp_explain_options *options, const esp_run *run, esp_explanation **out,
                                        esp_error *err);

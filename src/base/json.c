@@ -24,11 +24,33 @@ void espi_json_key(espi_text *t, const char *key)
     espi_text_add(t, ": ", 2);
 }
 
+/* Bytes of the UTF-8 letter at s[0..size); 0 if there is none: cut off, in a longer form than needed, half of a pair,
+ * or beyond U+10FFFF. */
+static size_t letter(const char *bytes, size_t size)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    const size_t length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
+    if (length > size) return 0;
+    for (size_t i = 1; i < length; i++)
+        if ((s[i] & 0xC0) != 0x80) return 0;
+    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
+    if ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F)) return 0;
+    return length;
+}
+
 void espi_json_string(espi_text *t, const char *bytes, size_t size)
 {
+    size_t done = 0;
     separate(t);
     espi_text_add(t, "\"", 1);
-    espi_text_json(t, bytes, size);
+    for (size_t at = 0, length; at < size; at += length) {
+        length = letter(bytes + at, size - at);
+        if (length > 0) continue;
+        espi_text_json(t, bytes + done, at - done);
+        espi_text_string(t, "\xEF\xBF\xBD");
+        done = at + (length = 1);
+    }
+    espi_text_json(t, bytes + done, size - done);
     espi_text_add(t, "\"", 1);
 }
 

@@ -13,6 +13,7 @@ void espi_json_close(espi_text *json, char bracket);
 /* The name of what comes next in an object. */
 void espi_json_key(espi_text *json, const char *key);
 
+/* Bytes that are no UTF-8 become U+FFFD. */
 void espi_json_string(espi_text *json, const char *bytes, size_t size);
 /* The shortest decimal that reads back as the same number; what is not finite becomes null. */
 void espi_json_number(espi_text *json, double value);

@@ -89,7 +89,10 @@ static const char *why_not(const esp_kernel *kernel, const espi_term *t)
     if (c == &espi_kernel_ptk || c == &espi_kernel_gtk)
         return "matches fragments in part, so that they have no weights";
     const espi_op *op = &kernel->op[t->op];
-    if (op->kind == ESPI_NORM) op = &kernel->op[op->left];
+    const bool norm = op->kind == ESPI_NORM;
+    if (norm) op = &kernel->op[op->left];
+    if ((norm && (op->kind == ESPI_SCALE || op->kind == ESPI_NORM)) || (op->kind == ESPI_POWER && op->number == 1.0))
+        return "is the same without the inner weight, norm or power of 1, and can be explained when trained so";
     if (op->kind == ESPI_PRODUCT) return "is a product of kernels, whose features are pairs of features";
     if (op->kind == ESPI_POWER) return "is a power of a kernel, whose features are tuples of features";
     return "is a norm of several kernels together, so that none has weights of its own";

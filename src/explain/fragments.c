@@ -36,7 +36,8 @@ typedef struct fragment {
 
 typedef struct bucket {     /* extensions of one open node by one production */
     size_t count[2], at[2]; /* occurrences; then where they go in the order */
-    double sum, up, down;   /* of f; of the bounds */
+    double sum, size;       /* of f, and of its absolute values */
+    double up, down;        /* of the bounds */
     double matches;         /* in the example */
 } bucket;
 
@@ -156,6 +157,7 @@ static bool count_source(grower *g, const fragment *t, size_t k)
         const double f = f_of(g, at[0]);
         const double bound = f * best_below(g->source, at[1 + k], g->tail + 2 * i);
         b->sum += f;
+        b->size += fabs(f);
         if (f > 0.0) b->up += bound;
         else b->down -= bound;
     }
@@ -234,7 +236,8 @@ static esp_status judge(grower *g, espi_best *best, const fragment *t, size_t k,
     if (b->count[0] == 0) return ESP_OK;
     const double factor = before * s->lambda[p];
     const double value = g->example == NULL ? 1.0 : b->matches * g->example->scale;
-    const double weight = factor * behind * espi_power(s->alpha[p], s->forest->production[p].inner) * b->sum;
+    const double weight = factor * behind * espi_power(s->alpha[p], s->forest->production[p].inner) *
+                          espi_rank_sum(b->sum, b->size);
     if (!isfinite(weight * value)) return too_large(t->size + 1, s->lambda[p], err);
     if (espi_goal_wants(g->quest->goal, weight * value) && !list(g, t, k, p, weight, value)) return espi_no_memory(err);
     const double up = b->up * factor * value, down = b->down * factor * value;

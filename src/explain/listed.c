@@ -50,16 +50,16 @@ typedef struct reader { /* of what was selected */
 static bool read_row(const espi_listed *l, reader *r, const espi_column *c, size_t row,
                      const espi_feature_value **feature, size_t *count)
 {
-    const double lambda = espi_leaf_value(l->leaf, "lambda");
-    if (is_fragments(l)) {
+    if (is_fragments(l)) { /* their counts: lambda is part of the weight */
         r->tree.forest = &c->trees;
         r->tree.map = r->map;
         const bool ok = espi_vertices_make(&r->tree.vertices, &c->trees, c->trees.root[row], &r->fragment) &&
-                        espi_fragments_features(&l->selection->fragments, lambda, &r->tree, &r->fragment);
+                        espi_fragments_features(&l->selection->fragments, 1.0, &r->tree, &r->fragment);
         *feature = r->fragment.feature;
         *count = r->fragment.features;
         return ok;
     }
+    const double lambda = espi_leaf_value(l->leaf, "lambda");
     const size_t gap = espi_leaf_value(l->leaf, "gap") != 0.0 ? 0 : SIZE_MAX;
     const bool ok = espi_places_make(&r->trie.places[0], &c->sequences, r->map, row) &&
                     espi_trie_features(&l->selection->trie, (espi_weighing){lambda, gap}, &r->trie);
@@ -68,7 +68,7 @@ static bool read_row(const espi_listed *l, reader *r, const espi_column *c, size
     return ok;
 }
 
-static bool add_row(const espi_listed *l, const espi_feature_value *feature, size_t count, espi_bag *bag)
+static bool add_row(const espi_feature_value *feature, size_t count, espi_bag *bag)
 {
     const size_t at = bag->rows > 0 ? bag->row[bag->rows] : 0;
     if (!espi_reserve(&bag->row, &bag->row_capacity, bag->rows + 2, sizeof *bag->row) ||
@@ -78,8 +78,6 @@ static bool add_row(const espi_listed *l, const espi_feature_value *feature, siz
     for (size_t i = 0; i < count; i++) {
         bag->feature[at + i] = feature[i].pattern;
         bag->value[at + i] = feature[i].value;
-        /* That of a fragment is its count times the square root of its scale. */
-        if (is_fragments(l)) bag->value[at + i] = round(feature[i].value / sqrt(scale_of(l, feature[i].pattern)));
     }
     bag->row[bag->rows++] = at;
     bag->row[bag->rows] = at + count;
@@ -98,7 +96,7 @@ static bool make_bag(const espi_listed *l, const espi_column *c, bool grow, espi
     for (size_t i = 0; ok && i < c->rows; i++) {
         const espi_feature_value *feature;
         size_t count;
-        ok = read_row(l, &r, c, i, &feature, &count) && add_row(l, feature, count, bag);
+        ok = read_row(l, &r, c, i, &feature, &count) && add_row(feature, count, bag);
     }
     espi_trie_walker_free(&r.trie);
     espi_fragment_walker_free(&r.fragment);
@@ -134,19 +132,28 @@ static esp_status make(espi_listed *l, const espi_column *support, const double 
     ok = ok && (l->selection == NULL || name_patterns(l));
     l->occurrences = espi_alloc_zero(l->features, sizeof *l->occurrences);
     l->examples = espi_alloc_zero(l->features, sizeof *l->examples);
-    ok = ok && l->weight != NULL && l->occurrences != NULL && l->examples != NULL;
+    double *size = espi_alloc_zero(l->features, outputs * sizeof *size); /* the sums of absolute values */
+    ok = ok && l->weight != NULL && l->occurrences != NULL && l->examples != NULL && size != NULL;
     for (size_t i = 0; ok && i < bag.rows; i++)
         for (size_t e = bag.row[i]; e < bag.row[i + 1]; e++) {
             const size_t u = bag.feature[e];
+            if (bag.value[e] == 0.0) continue; /* as good as none */
             /* How often an example has a value of a vector is no sum of values. */
             l->occurrences[u] += support->type == ESP_COLUMN_VECTOR ? 1.0 : bag.value[e];
             l->examples[u]++;
-            for (size_t k = 0; k < outputs; k++)
-                l->weight[u * outputs + k] += coefficient[i * outputs + k] * bag.value[e];
+            for (size_t k = 0; k < outputs; k++) {
+                const double part = coefficient[i * outputs + k] * bag.value[e];
+                l->weight[u * outputs + k] += part;
+                size[u * outputs + k] += fabs(part);
+            }
         }
     espi_bag_free(&bag);
     for (size_t u = 0; ok && u < l->features; u++)
-        for (size_t k = 0; k < outputs; k++) l->weight[u * outputs + k] *= scale_of(l, u);
+        for (size_t k = 0; k < outputs; k++) {
+            double *weight = &l->weight[u * outputs + k];
+            *weight = espi_rank_sum(*weight, size[u * outputs + k]) * scale_of(l, u);
+        }
+    espi_free(size);
     if (ok && !espi_all_finite(l->weight, l->features * outputs)) {
         espi_listed_free(l);
         return espi_fail(err, ESP_ERR_RANGE, "the weight of a feature is too large for a number");

@@ -34,7 +34,8 @@ typedef struct pattern {
 
 typedef struct bucket { /* extensions by one symbol */
     size_t count[2], at[2];
-    double sum, up, down;  /* in the source */
+    double sum, size;      /* in the source, and of its absolute values */
+    double up, down;
     double phi, phi_grown; /* in the example */
 } bucket;
 
@@ -189,6 +190,7 @@ static bool meet(grower *g, int side, uint32_t symbol, place p, bool write)
     }
     const double c = g->quest->sign * p.weight * g->source->coefficient[p.seq * g->source->outputs + g->quest->output];
     b->sum += c;
+    b->size += fabs(c);
     if (c > 0.0) b->up += c * g->source->grown[token];
     else b->down -= c * g->source->grown[token];
     return true;
@@ -268,7 +270,7 @@ static esp_status judge(grower *g, espi_best *best, const pattern *u, uint32_t s
     const bucket *b = &g->bucket[symbol];
     const bool model = g->example == NULL;
     if (b->count[0] == 0) return ESP_OK;
-    const double value = model ? 1.0 : b->phi * g->example->scale, weight = b->sum;
+    const double value = model ? 1.0 : b->phi * g->example->scale, weight = espi_rank_sum(b->sum, b->size);
     if (!isfinite(weight * value))
         return espi_fail(err, ESP_ERR_RANGE, "the weight of a pattern of %zu tokens is too large for a number",
                          u->size + 1);

@@ -9,6 +9,8 @@
 
 #include "espalier.h"
 
+#include <math.h>
+
 typedef struct espi_found {
     double key, weight, value;
     size_t term, size;
@@ -17,6 +19,9 @@ typedef struct espi_found {
                        else one number */
     size_t steps;   /* values in it */
 } espi_found;
+
+/* A sum of numbers whose absolute values come to `size`: 0 where it is so small that it may be rounding. */
+static inline double espi_rank_sum(double sum, double size) { return fabs(sum) > 1e-13 * size ? sum : 0.0; }
 
 /* Two keys that differ by less than this of themselves count as equal. */
 #define ESPI_RANK_TIE 1e-9

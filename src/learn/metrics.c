@@ -18,8 +18,8 @@ struct esp_metrics {
     double accuracy, macro_f1, micro_f1, macro_precision, macro_recall;
     double rmse, mae, pearson;
     const char *same; /* "targets" or "predictions": they are all the same, so that there is no correlation; or NULL */
-    bool spread; /* the predictions have variances, and so there is an nlpd */
-    double nlpd;
+    bool spread; /* the predictions have variances, and so there is an nlpd: */
+    double nlpd; /* the mean negative logarithm of what a Gaussian process gives to the targets */
 };
 
 void esp_metrics_free(esp_metrics *m)
@@ -95,6 +95,9 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
         const size_t actual = class_of_symbol[data->target[i]];
         m->confusion[actual * m->classes + p->winner[i]]++;
         right += actual == p->winner[i];
+        if (m->spread) /* what it gives to a label that it does not know, 0, is taken for 1e-300 */
+            m->nlpd -= log(fmax(actual < p->classes ? p->probability[i * p->classes + actual] : 0.0, 1e-300)) /
+                       (double)m->count;
     }
     espi_free(class_of_symbol);
     if (!ok) return espi_no_memory(err);
@@ -111,6 +114,14 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
     m->macro_precision /= seen;
     m->macro_recall /= seen;
     return ESP_OK;
+}
+
+/* The logarithm of the density that a normal distribution has at a distance from its mean. A variance of 0 stands for
+ * one too small to be told. */
+static double log_density(double distance, double variance)
+{
+    const double v = fmax(variance, 1e-200), z = fmin(fabs(distance) / sqrt(v), 1e150);
+    return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
 }
 
 static bool all_same(const double *value, size_t count)
@@ -147,6 +158,7 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
         const double error = most > 0.0 ? (p->column[i] - y[i]) / most : 0.0;
         m->rmse += error * error;
         m->mae += fabs(error) / (double)m->count;
+        if (m->spread) m->nlpd -= log_density(y[i] - p->column[i], p->variance[2 * i + 1]) / (double)m->count;
         xx += dx * dx;
         yy += dy * dy;
         xy += dx * dy;
@@ -161,31 +173,6 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
     return status;
 }
 
-/* The logarithm of the density that a normal distribution has at a distance from its mean. A variance of 0 stands for
- * one too small to be told. */
-static double log_density(double distance, double variance)
-{
-    const double v = fmax(variance, 1e-200), z = fmin(fabs(distance) / sqrt(v), 1e150);
-    return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
-}
-
-/* Of a Gaussian process: the mean negative logarithm of what it gives to the targets, which can be read by now. A
- * probability of 0, as of a label that it does not know, is taken for 1e-300. */
-static void judge_spread(esp_metrics *m, const esp_predictions *p, const esp_dataset *data)
-{
-    m->spread = p->variance != NULL;
-    for (size_t i = 0; m->spread && i < m->count; i++) {
-        const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
-        double y = 0.0, log_p = log(1e-300);
-        if (p->classes == 0 && espi_number_parse(s->text, s->size, &y))
-            log_p = log_density(y - p->column[i], p->variance[2 * i + 1]);
-        for (size_t c = 0; c < p->classes; c++)
-            if (strcmp(p->class_name[c], s->text) == 0 || same_number(p->class_name[c], s->text))
-                log_p = log(fmax(p->probability[i * p->classes + c], 1e-300));
-        m->nlpd -= log_p / (double)m->count;
-    }
-}
-
 esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
                            esp_error *err)
 {
@@ -197,9 +184,9 @@ esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset
     esp_metrics *m = espi_alloc_zero(1, sizeof *m);
     if (m == NULL) return espi_no_memory(err);
     m->count = data->rows;
+    m->spread = predictions->variance != NULL;
     const esp_status status =
         predictions->classes > 0 ? judge_classes(m, predictions, data, err) : judge_values(m, predictions, data, err);
-    if (status == ESP_OK) judge_spread(m, predictions, data);
     if (status == ESP_OK) *out = m;
     else esp_metrics_free(m);
     return status;

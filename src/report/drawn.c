@@ -33,32 +33,14 @@ void espi_drawn_number_of(espi_text *t, const char *key, double value)
     espi_drawn_number(t, value);
 }
 
-/* Bytes of the UTF-8 letter at s[0..size); 0 if there is none: cut off, in a longer form than needed, half of a pair,
- * or beyond U+10FFFF. */
-static size_t letter(const char *bytes, size_t size)
-{
-    const unsigned char *s = (const unsigned char *)bytes;
-    const size_t length = s[0] < 0x80 ? 1 : s[0] < 0xC2 ? 0 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : s[0] < 0xF5 ? 4 : 0;
-    if (length > size) return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((s[i] & 0xC0) != 0x80) return 0;
-    if ((s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F)) return 0;
-    if ((s[0] == 0xF0 && s[1] < 0x90) || (s[0] == 0xF4 && s[1] > 0x8F)) return 0;
-    return length;
-}
-
 void espi_drawn_embed(espi_text *t, const char *json, size_t size)
 {
-    size_t done = 0, at = 0;
-    while (at < size) {
-        const size_t length = letter(json + at, size - at);
-        if (length > 0 && json[at] != '<') {
-            at += length;
-            continue;
-        }
+    size_t done = 0;
+    for (size_t at = 0; at < size; at++) {
+        if (json[at] != '<') continue;
         espi_text_add(t, json + done, at - done);
-        espi_text_string(t, length > 0 ? "\\u003C" : "\xEF\xBF\xBD");
-        done = ++at;
+        espi_text_string(t, "\\u003C");
+        done = at + 1;
     }
     espi_text_add(t, json + done, size - done);
 }
