@@ -9,12 +9,12 @@ import argparse
 import ast
 import builtins
 import copy
+import importlib.util
 import random
 import sysconfig
 import time
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 import espalier
@@ -37,8 +37,10 @@ def reorder(function):
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--full", action="store_true", help="all modules, not only some")
-parser.add_argument("--picture", default="python-clones.png")
+parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
+if arguments.picture and not importlib.util.find_spec("matplotlib"):
+    parser.error("--picture needs matplotlib: pip install '.[plot]'")
 draw = random.Random(1)
 
 files = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
@@ -60,7 +62,7 @@ nodes = np.mean([len(tree) for tree in found])
 print(f"{len(library)} functions of {nodes:.0f} nodes on average, {count} strangers, {count} copies of each kind")
 print("                         | nearest is the original | precision at recall |")
 print("kernel          names    | renamed reordered  both |   0.8    0.9   0.95 | seconds")
-figure, axes = plt.subplots(figsize=(5.4, 3), layout="constrained")
+curves = []
 for kernel, colour in ("sst(lambda=0.4)", "#0072B2"), ("sst(lambda=0.1)", "#009E73"), ("ptk(lambda=0.4)", "#D55E00"):
     for names, line in ("keep", ":"), ("abstract", "-"):
         X, Y = ([espalier.tree(f, names=names, constants="abstract") for f in part] for part in (asked, library))
@@ -73,7 +75,14 @@ for kernel, colour in ("sst(lambda=0.4)", "#0072B2"), ("sst(lambda=0.1)", "#009E
         first = "{:8.3f}{:10.3f}{:6.3f}".format(*right.reshape(4, count)[1:].mean(axis=1))
         best = "".join(f"{precision[recall >= r].max(initial=0):7.3f}" for r in (0.8, 0.9, 0.95))
         print(f"{kernel} {names:9}|{first} |{best[1:]} |{seconds:8.1f}")
-        axes.plot(recall, precision, line, color=colour, label=f"{kernel}, {names}")
-axes.set(xlabel="recall", ylabel="precision", ylim=(0.4, 1.02))
-axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
-figure.savefig(arguments.picture, dpi=80)
+        curves.append((recall, precision, line, {"color": colour, "label": f"{kernel}, {names}"}))
+
+if arguments.picture:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5.4, 3), layout="constrained")
+    for *curve, style in curves:
+        axes.plot(*curve, **style)
+    axes.set(xlabel="recall", ylabel="precision", ylim=(0.4, 1.02))
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize="small")
+    figure.savefig(arguments.picture, dpi=80)

@@ -5,6 +5,7 @@ another folder. Otherwise they are small documents of three sources, made here.
 """
 
 import argparse
+import importlib.util
 import os
 import random
 import time
@@ -34,8 +35,10 @@ def make(source, draw):
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--full", action="store_true", help="all documents, not only 800 and 400")
-parser.add_argument("--picture", default="python-documents.png")
+parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
+if arguments.picture and not importlib.util.find_spec("matplotlib"):
+    parser.error("--picture needs matplotlib: pip install '.[plot]'")
 
 draw = random.Random(1)
 root = Path(__file__).resolve().parents[2]
@@ -57,7 +60,8 @@ for kernel in ("norm(st(lambda=0.4))", "norm(sst(lambda=0.4))", "norm(ptk(lambda
     accuracy = espalier.SVC(kernel=kernel, C=10).fit(X, y).score(X_test, y_test)
     print(f"{kernel:22} accuracy {accuracy:.3f} in {time.perf_counter() - start:.1f} s")
 
-X, y = zip(*sorted(zip(X[:100], y[:100], strict=True), key=lambda pair: pair[1]), strict=True)
-axes = espalier.plot.gram(espalier.Kernel(kernel)(X), y)
-axes.figure.set_size_inches(4.2, 3.6)
-axes.figure.savefig(arguments.picture, dpi=80)
+if arguments.picture:
+    X, y = zip(*sorted(zip(X[:100], y[:100], strict=True), key=lambda pair: pair[1]), strict=True)
+    axes = espalier.plot.gram(espalier.Kernel(kernel)(X), y)
+    axes.figure.set_size_inches(4.2, 3.6)
+    axes.figure.savefig(arguments.picture, dpi=80)

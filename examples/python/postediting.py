@@ -5,6 +5,7 @@ folder. Otherwise they are made: the more clauses lie inside each other, the lon
 """
 
 import argparse
+import importlib.util
 import os
 import random
 from pathlib import Path
@@ -31,8 +32,10 @@ def error(squares):
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--full", action="store_true", help="all sentences, not only 300")
-parser.add_argument("--picture", default="python-postediting.png")
+parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
+if arguments.picture and not importlib.util.find_spec("matplotlib"):
+    parser.error("--picture needs matplotlib: pip install '.[plot]'")
 
 draw = random.Random(1)
 root = Path(__file__).resolve().parents[2]
@@ -68,7 +71,8 @@ parts = {"source trees": "weight.1", "target trees": "weight.2", "features": "we
 for part, name in parts.items():
     print(f"  {part:12} {model.hyperparameters_[name]:.3f}")
 
-axes = espalier.plot.gp(None, mean, std**2, y_test)
-axes.set_ylabel("seconds per word")
-axes.figure.set_size_inches(4.8, 3)
-axes.figure.savefig(arguments.picture, dpi=80)
+if arguments.picture:
+    axes = espalier.plot.gp(None, mean, std**2, y_test)
+    axes.set_ylabel("seconds per word")
+    axes.figure.set_size_inches(4.8, 3)
+    axes.figure.savefig(arguments.picture, dpi=80)

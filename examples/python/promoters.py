@@ -5,11 +5,11 @@ Otherwise they are random, and a motif is planted into half of them.
 """
 
 import argparse
+import importlib.util
 import os
 import random
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import cross_val_predict
 
@@ -17,8 +17,10 @@ import espalier
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--full", action="store_true", help="ten folds with ten seeds, not only five with one")
-parser.add_argument("--picture", default="python-promoters.png")
+parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
+if arguments.picture and not importlib.util.find_spec("matplotlib"):
+    parser.error("--picture needs matplotlib: pip install '.[plot]'")
 
 root = Path(__file__).resolve().parents[2]
 file = Path(os.environ.get("ESPALIER_DATA", root.parent / "shared" / "data")) / "dna" / "promoters.jsonl.gz"
@@ -49,11 +51,14 @@ motifs = [pattern.text.replace(" ", "") for pattern in best]
 for motif, pattern in zip(motifs, best, strict=True):
     print(f"  {motif:7} in {pattern.examples} sequences, {pattern.positive} of them promoters")
 
-figure, axes = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
-for label, name, colour in (("+", "promoters", "#D55E00"), ("-", "others", "#0072B2")):
-    texts = [sequence.replace(" ", "") for sequence, other in zip(X, y, strict=True) if other == label]
-    places = [i for text in texts for i in range(len(text)) for motif in motifs if text.startswith(motif, i)]
-    axes.hist(places, bins=range(0, 58, 3), alpha=0.7, label=name, color=colour)
-axes.set(xlabel="place in the sequence", ylabel="motifs found")
-axes.legend(loc="upper center", frameon=False)
-figure.savefig(arguments.picture, dpi=80)
+if arguments.picture:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(4.2, 2.6), layout="constrained")
+    for label, name, colour in (("+", "promoters", "#D55E00"), ("-", "others", "#0072B2")):
+        texts = [sequence.replace(" ", "") for sequence, other in zip(X, y, strict=True) if other == label]
+        places = [i for text in texts for i in range(len(text)) for motif in motifs if text.startswith(motif, i)]
+        axes.hist(places, bins=range(0, 58, 3), alpha=0.7, label=name, color=colour)
+    axes.set(xlabel="place in the sequence", ylabel="motifs found")
+    axes.legend(loc="upper center", frameon=False)
+    figure.savefig(arguments.picture, dpi=80)

@@ -5,6 +5,7 @@ Otherwise they are drawn from examples/questions.grammar by the command-line too
 """
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -16,8 +17,10 @@ import espalier.plot
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--full", action="store_true", help="all questions, not only 1,000")
-parser.add_argument("--picture", default="python-questions.png")
+parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
+if arguments.picture and not importlib.util.find_spec("matplotlib"):
+    parser.error("--picture needs matplotlib: pip install '.[plot]'")
 
 root = Path(__file__).resolve().parents[2]
 folder = Path(os.environ.get("ESPALIER_DATA", root.parent / "shared" / "data")) / "questions"
@@ -50,6 +53,7 @@ miner = espalier.PatternMiner(kernel="fsst(tree, n=3)", positive="LOC", top=5).f
 for pattern in miner.patterns_:
     print(f"  {pattern.text}  in {pattern.examples} questions, {pattern.positive} of them about places")
 
-axes = espalier.plot.confusion(test.target, model.predict(test))
-axes.figure.set_size_inches(4.2, 3.6)
-axes.figure.savefig(arguments.picture, dpi=80)
+if arguments.picture:
+    axes = espalier.plot.confusion(test.target, model.predict(test))
+    axes.figure.set_size_inches(4.2, 3.6)
+    axes.figure.savefig(arguments.picture, dpi=80)

@@ -20,7 +20,8 @@ void espi_listed_free(espi_listed *l)
     *l = (espi_listed){0};
 }
 
-size_t espi_listed_size(const espi_listed *l, size_t feature)
+/* Productions of a fragment, tokens of a pattern, else 1. */
+static size_t size_of(const espi_listed *l, size_t feature)
 {
     if (l->selection == NULL) return 1;
     const espi_patterns *set = espi_selection_set(l->selection);
@@ -35,7 +36,7 @@ static double scale_of(const espi_listed *l, size_t feature)
 {
     if (l->kind == ESP_FEATURE_WORD) return espi_leaf_value(l->leaf, "bow");
     if (!is_fragments(l)) return 1.0;
-    return pow(espi_leaf_value(l->leaf, "lambda"), (double)espi_listed_size(l, feature));
+    return pow(espi_leaf_value(l->leaf, "lambda"), (double)size_of(l, feature));
 }
 
 /* -------------------------------------------------------------------- values */
@@ -196,7 +197,7 @@ static bool offer(const espi_listed *l, size_t feature, double value, const espi
                               .weight = weight,
                               .value = value,
                               .term = q->term,
-                              .size = espi_listed_size(l, feature),
+                              .size = size_of(l, feature),
                               .kind = l->kind,
                               .step = (uint32_t[]){(uint32_t)feature},
                               .steps = 1};

@@ -14,7 +14,7 @@ espi_goal espi_goal_of(size_t top, bool up, bool down, bool together)
     return (espi_goal){.side = {{.top = top}, {.top = top}}, .together = together, .wanted = {up, down}, .exact = true};
 }
 
-void espi_found_free(espi_found *found)
+static void free_found(espi_found *found)
 {
     espi_free(found->step);
     *found = (espi_found){0};
@@ -24,8 +24,8 @@ void espi_goal_free(espi_goal *goal)
 {
     for (size_t s = 0; s < 2; s++) {
         espi_ranking *r = &goal->side[s];
-        for (size_t i = 0; i < r->count; i++) espi_found_free(&r->item[i]);
-        for (size_t i = 0; i < r->ties; i++) espi_found_free(&r->tie[i]);
+        for (size_t i = 0; i < r->count; i++) free_found(&r->item[i]);
+        for (size_t i = 0; i < r->ties; i++) free_found(&r->tie[i]);
         espi_free(r->item);
         espi_free(r->tie);
         *r = (espi_ranking){0};
@@ -101,7 +101,7 @@ static bool add_tie(espi_ranking *r, espi_found found)
 {
     const bool ok = espi_reserve(&r->tie, &r->tie_capacity, r->ties + 1, sizeof *r->tie);
     if (ok && r->ties < ESPI_RANK_TIES) r->tie[r->ties++] = found;
-    else espi_found_free(&found);
+    else free_found(&found);
     return ok;
 }
 
@@ -112,7 +112,7 @@ static bool replace_least(espi_ranking *r, espi_found found)
     r->item[0] = found;
     sink(r, 0);
     if (is_tie(r, old.key)) return add_tie(r, old);
-    while (r->ties > 0) espi_found_free(&r->tie[--r->ties]);
+    while (r->ties > 0) free_found(&r->tie[--r->ties]);
     espi_free(old.step);
     return true;
 }

@@ -51,7 +51,6 @@ bool espi_goal_wants(const espi_goal *goal, double key);
 bool espi_goal_add(espi_goal *goal, const espi_found *found);
 /* The larger of two bounds on keys, 0 where neither can lead to a feature that would be listed. */
 double espi_goal_hope(const espi_goal *goal, double up, double down);
-void espi_found_free(espi_found *found);
 /* Puts what is equal to the least behind the others, which are then no heap any more: count may exceed top. False if
  * memory is out. */
 bool espi_ranking_join(espi_ranking *ranking);

@@ -137,8 +137,6 @@ void espi_listed_free(espi_listed *listed);
 bool espi_search_listed(const espi_listed *listed, const espi_column *column, double scale, const espi_quest *quest);
 void espi_listed_facts(const espi_listed *listed, size_t feature, espi_facts *facts);
 void espi_listed_text(const espi_listed *listed, size_t feature, espi_text *text);
-/* Productions of a fragment, tokens of a pattern, else 1. */
-size_t espi_listed_size(const espi_listed *listed, size_t feature);
 /* share[node * stride] +=, as above: a word's to its leaf, a selected fragment's to its nodes. */
 bool espi_listed_shares(const espi_listed *listed, const espi_column *column, double scale, size_t output, double sign,
                         double *share, size_t stride);

@@ -4,7 +4,7 @@ const NOUNS = {tree: ["nodes per tree", "labels", "words"], sequence: ["tokens p
 
 function distribution(title, d) {
     return figure(title, histogram({low: d.low, high: d.high, whole: true, title, width: 250, xTitle: "", series: [{bins: d.bins, kind: "up", name: ""}]}),
-        `from ${count(d.least)} to ${count(d.most)}, median ${count(d.median)}, mean ${num(d.mean)}`);
+        d.least === d.most ? "the same for all" : `from ${count(d.least)} to ${count(d.most)}, median ${count(d.median)}, mean ${num(d.mean)}`);
 }
 
 function frequent(title, f) {
@@ -32,7 +32,7 @@ function balance(report) {
 function duplicates(d, examples) {
     const sentence = (n, text) => el("li", null, el("strong", null, count(n)), ` (${percent(n / examples)}) ${text}`);
     return el("div", null, el("h3", null, "Duplicates"), el("ul", {class: "plain"},
-        sentence(d.within, d.conflicting > 0 ? "equal an earlier example of these data" : "equal an earlier example of these data"),
+        sentence(d.within, "equal an earlier example of these data"),
         d.conflicting > 0 && sentence(d.conflicting, "of these have another target than the first of their kind"),
         sentence(d.support, "equal a support example, so that the model may have seen them with their answers")),
         note("Examples are compared by the columns that the model uses. It keeps its support examples only, so equal training examples may be more."));

@@ -94,9 +94,11 @@ function bar(part, text, kind = "") {
 function table(caption, columns, rows, options = {}) {
     const body = el("tbody"), heads = [];
     let shown = options.limit && rows.length > options.limit * 1.25 ? options.limit : rows.length;
-    const fillBody = () => body.replaceChildren(...rows.slice(0, shown).map((row) => el("tr", {"data-class": row.class},
+    const mark = (value) => body.querySelectorAll("tr").forEach((row) =>
+        row.classList.toggle("chosen", value !== "" && row.getAttribute("data-class") === value));
+    const fillBody = () => { body.replaceChildren(...rows.slice(0, shown).map((row) => el("tr", {"data-class": row.class},
         columns.map((c, i) => el(i === 0 ? "th" : "td", {scope: i === 0 ? "row" : null, class: c.number ? "number" : null},
-            c.show ? c.show(row) : c.value(row))))));
+            c.show ? c.show(row) : c.value(row)))))); mark(filter.value); };
     const sortBy = (column, head) => {
         const down = head.getAttribute("aria-sort") === "descending" || (!head.hasAttribute("aria-sort") && !column.number);
         heads.forEach((h) => h.removeAttribute("aria-sort"));
@@ -113,6 +115,7 @@ function table(caption, columns, rows, options = {}) {
                        column.title));
         heads.push(head);
     }
+    filter.watch(mark);
     fillBody();
     const made = el("table", {class: options.kind || null}, caption && el("caption", null, caption),
                     el("thead", null, el("tr", null, heads)), body, options.foot);

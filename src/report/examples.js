@@ -17,17 +17,26 @@ function leavesOf(nodes) {
     return {found, children};
 }
 
-/* The words of an example, each on the colour of its share and that of the node right above. */
+/* A word on the colour of its share. */
+function word(text, share, most, tip) {
+    return [el("span", {class: "word " + (share < 0 ? "down" : "up"), title: tip, style: `--part:${at2(Math.min(1, Math.abs(share) / most))}`}, text), " "];
+}
+
+/* The words of an example, each with its contribution, or with the shares of its leaf and of the node right above. */
 function words(example) {
     const tree = example.trees[0];
+    if (example.words && example.words.length > 0) {
+        const most = Math.max(...example.words.map((w) => Math.abs(w[1])), 1e-300);
+        return el("span", {class: "words"}, example.words.map((w) => word(w[0], w[1], most, `${w[0]}: ${signed(w[1])}`)),
+                  example.text.endsWith("\u2026") && "\u2026");
+    }
     if (!tree || tree.count > tree.nodes.length || tree.count > 400) return el("span", {class: "words"}, example.text || "(empty)");
     const nodes = exampleNodes(tree, 0), {found, children} = leavesOf(nodes);
     const most = Math.max(...nodes.map((v) => Math.abs(v.share)), 1e-300);
     return el("span", {class: "words"}, found.map((i) => {
         const parent = nodes[i].parent, alone = parent >= 0 && children[parent].length === 1;
         const share = nodes[i].share + (alone ? nodes[parent].share : 0);
-        return [el("span", {class: "word " + (share < 0 ? "down" : "up"), style: `--part:${at2(Math.min(1, Math.abs(share) / most))}`},
-                   nodes[i].label), " "];
+        return word(nodes[i].label, share, most, null);
     }));
 }
 
@@ -52,7 +61,7 @@ function contributions(f) {
 function exampleTree(example, tree, at, terms, several) {
     const nodes = exampleNodes(tree, at), most = Math.max(...nodes.map((v) => Math.abs(v.share)), 1e-300);
     const left = tree.count - tree.nodes.length;
-    return [several && note(el("code", null, tree.term === undefined ? tree.column : shortTerm(terms[tree.term].text))),
+    return [several && note(tree.term === undefined ? el("code", null, tree.column) : termCode(terms[tree.term].text)),
             largeTree(nodes, {step: 42, title: "Tree of example " + example.number, strength: (v) => v.share / most,
                 tip: (v) => tree.term === undefined ? v.label : `${v.label}: share ${num(v.share)}`}),
             tree.count > FIRST && note(`The tree has ${count(tree.count)} nodes. Nodes with a number have as many below that are not drawn`
@@ -113,7 +122,7 @@ function exampleSection(report) {
     };
     filter.watch(refresh);
     const both = items.some((i) => i.right === true) && items.some((i) => i.right === false);
-    const drawn = list.some((e) => e.functions.length > 0), judged = items.some((i) => i.right !== undefined);
+    const drawn = list.some((e) => e.words || (e.functions.length > 0 && e.trees.some((tree) => tree.term !== undefined))), judged = items.some((i) => i.right !== undefined);
     const classes = report.model.classes.length > 0;
     return section("examples", "Examples", judged ? "The errors that the model is surest of, and the right predictions that it is least sure of, in turn for each class."
             : classes ? "The predictions that the model is least sure of." : report.quality ? "The largest errors, then the smallest." : "The largest values, then the smallest.",

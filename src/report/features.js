@@ -1,9 +1,12 @@
 /* What decides in the model: features with their weights, fragments drawn as trees. */
 
+const WIDEST = 560; /* beyond, a drawing that has to fit into its card could not be read */
+
 function fragment(text, title) {
     const nodes = readTree(text);
     if (nodes === null || nodes.length > 80) return el("code", {class: "brackets"}, cut(text, 300));
-    return drawTree(nodes, {step: 34, gap: 6, title: title || text});
+    const drawing = drawTree(nodes, {step: 34, gap: 6, title: title || text});
+    return Number(drawing.getAttribute("width")) > WIDEST ? el("code", {class: "brackets"}, text) : drawing;
 }
 
 function featureDrawing(f) {
@@ -19,13 +22,18 @@ function featureItem(f, most) {
            el("span", {class: "small"}, " \u00d7\u2009" + count(f.examples))),
         el("div", {class: "drawing"}, featureDrawing(f)));
 }
-function shortTerm(text) { return text.replace(/, (bow=0|algorithm=\w+|alpha=1)(?=[,)])/g, ""); }
+function shortTerm(text) { return shortNumbers(text.replace(/, (bow=0|algorithm=\w+|alpha=1)(?=[,)])/g, "")); }
+/* Weights and values of parameters with six digits. */
+function shortNumbers(text) {
+    return text.replace(/(^|[=( ])(\d+\.\d+(?:e[-+]?\d+)?)(?=[*,) ]|$)/g, (all, before, v) => before + Number(Number(v).toPrecision(6)));
+}
+function termCode(text) { return el("code", {title: text}, shortTerm(text)); }
 
 /* Weights of different terms do not compare, so that each has a list of its own. */
 function featureList(list, terms) {
     const parts = terms.map((term, t) => {
         const own = list.features.filter((f) => f.term === t), most = Math.max(...own.map((f) => Math.abs(f.weight)), 1e-300);
-        return own.length > 0 && [terms.length > 1 && note(el("code", null, shortTerm(term.text))),
+        return own.length > 0 && [terms.length > 1 && note(termCode(term.text)),
                                   roving(el("ol", {class: "features"}, own.map((f) => featureItem(f, most))))];
     });
     return [list.features.length > 0 ? parts : note("None."),
@@ -61,5 +69,6 @@ function featureSection(report) {
     const fragments = f.terms.some((t) => t.kind === "fragment" && !t.reason);
     return section("features", "What decides", "The features with the largest weights in the decision functions, each with its weight and the number of "
         + "support examples that have it." + (fragments ? " A node with a dashed frame has its children left open." : ""), reasons, items.map((i) => i.node),
+        f.unlisted && note("Features are left out: " + f.unlisted + "."),
         f.left > 0 && note(`${plural(f.left, "class", "classes")} more have no room here; espalier explain lists them.`));
 }

@@ -106,7 +106,8 @@ function hyperTable(text) {
 }
 
 function factsTable(known) {
-    const rows = Object.keys(known).filter((k) => !["learner", "kernel", "settings", "class"].includes(k)).map((k) => ({key: k, value: known[k]}));
+    const told = ["learner", "settings", "class"].concat(shortNumbers(known.kernel || "") === (known.kernel || "") ? ["kernel"] : []);
+    const rows = Object.keys(known).filter((k) => !told.includes(k)).map((k) => ({key: k, value: known[k]}));
     return el("details", null, el("summary", null, "All facts"), table("", [{title: "fact", value: (r) => r.key}, {title: "value", value: (r) => r.value}],
                                                                        rows, {kind: "compact"}));
 }
@@ -116,7 +117,7 @@ function modelSection(report) {
     const add = (term, ...content) => items.push(el("dt", null, term), el("dd", null, ...content));
     add("Learner", (LEARNERS[model.learner] || model.learner) + (model.vote ? ", its updates vote" : "")
         + (model.pairs && model.classes.length > 2 ? ", one class against one" : ""));
-    add("Kernel", el("code", {class: "expression"}, model.kernel), el("ul", {class: "leaves"}, model.leaves.map(kernelLeaf)));
+    add("Kernel", el("code", {class: "expression", title: model.kernel}, shortNumbers(model.kernel)), el("ul", {class: "leaves"}, model.leaves.map(kernelLeaf)));
     if (model.classes.length > 0)
         add(plural(model.classes.length, "class", "classes"),
             el("span", {class: "chips"}, model.classes.map((c) => el("span", {class: "chip"}, c))));

@@ -7,9 +7,19 @@ function tiles(entries) {
 
 /* ----------------------------------------------------------------- classes */
 
+/* What is divided by no examples is not defined (null). */
+function classRows(quality) {
+    return quality.classes.map((c, i) => {
+        const predicted = quality.confusion.reduce((sum, row) => sum + row[i], 0), when = (many, value) => many > 0 ? value : null;
+        return {class: c.label, label: c.label, examples: c.examples, precision: when(predicted, c.precision), recall: when(c.examples, c.recall),
+                f1: when(predicted + c.examples, c.f1)};
+    });
+}
+
 function classTable(quality) {
-    const rows = quality.classes.map((c) => Object.assign({class: c.label}, c));
-    const share = (title, help, get) => ({title, help, number: true, value: get, show: (r) => bar(get(r), fixed(get(r)))});
+    const rows = classRows(quality), open = rows.some((r) => r.precision === null || r.recall === null);
+    const share = (title, help, get) => ({title, help, number: true, value: (r) => get(r) === null ? -1 : get(r),
+                                          show: (r) => get(r) === null ? "\u2013" : bar(get(r), fixed(get(r)))});
     const made = table("Quality by class", [
         {title: "class", value: (r) => r.label},
         share("precision", "of those predicted as the class, the share that is of it", (r) => r.precision),
@@ -22,9 +32,8 @@ function classTable(quality) {
                 el("td", {class: "number"}, fixed(quality["macro-recall"])),
                 el("td", {class: "number"}, fixed(quality["macro-f1"])),
                 el("td", {class: "number"}, count(quality.examples))))});
-    filter.watch((value) => made.querySelectorAll("tbody tr").forEach((row) =>
-        row.classList.toggle("chosen", value !== "" && row.getAttribute("data-class") === value)));
-    return made;
+    return el("div", null, made, open && note("\u2013: not defined, as no example is predicted as the class (precision) or is of it (recall). The means "
+        + "leave out classes that have neither, and take 0 otherwise."));
 }
 
 /* Rows are actual classes; a cell is as dark as its share of the row. */
@@ -62,7 +71,7 @@ function valueCharts(report) {
     const points = report.points, charts = [];
     const histogramOf = (title, h, mark) => figure(title, histogram({low: h.low, high: h.high, title, mark,
                                                                       series: [{bins: h.bins, kind: "up", name: ""}]}));
-    if (points) {
+    if (points && points.length > 1) {
         const all = points.flatMap((p) => [p[1], p[2]]), low = Math.min(...all), high = Math.max(...all);
         const pad = (high - low || 1) * 0.04, range = [low - pad, high + pad], banded = points[0].length > 3;
         const ends = points.flatMap((p) => banded ? [p[2] - 1.96 * p[3], p[2] + 1.96 * p[3]] : []);
@@ -84,6 +93,22 @@ function valueCharts(report) {
     return el("div", {class: "grid"}, charts);
 }
 
+/* What the numbers do not say by themselves. */
+function seenBefore(report) {
+    const n = report.quality.examples, same = report.profile.duplicates ? report.profile.duplicates.support : 0;
+    return 2 * same >= n && el("p", {class: "caution"}, `${count(same)} of ${plural(n, "example")} ${same === 1 ? "is also a support example" : "are also support examples"} `
+        + "of the model: this tells little about new data.");
+}
+function strangeClasses(report) {
+    const strange = report.quality.classes.filter((c) => !report.model.classes.includes(c.label) && c.examples > 0);
+    const sum = strange.reduce((s, c) => s + c.examples, 0), names = cut(strange.map((c) => c.label).join(", "), 200);
+    if (sum === 0) return {none: false, text: null};
+    const none = sum === report.quality.examples;
+    return {none, text: el("p", {class: "caution"}, none
+        ? `The model knows none of the classes of these data (${names}), so that no prediction can be right. Is this the target it was trained for?`
+        : `${plural(sum, "example")} ${sum === 1 ? "is of a class" : "are of classes"} that the model does not know (${names}).`)};
+}
+
 function qualitySection(report) {
     const q = report.quality;
     if (!q) return report.unjudged ? section("quality", "Quality", null, note("Not judged: " + report.unjudged + ".")) : null;
@@ -91,20 +116,21 @@ function qualitySection(report) {
     if (!q.classes)
         return section("quality", "Quality", "Predictions of " + where + " compared with their targets.",
             tiles([["root mean squared error", num(q.rmse)], ["mean absolute error", num(q.mae)], ["Pearson correlation", q.pearson === null ? "undefined" : fixed(q.pearson)]]
-                .concat(q.nlpd !== undefined ? [["negative log density", num(q.nlpd)]] : [])), valueCharts(report));
-    const right = Math.round(q.accuracy * q.examples);
-    return section("quality", "Quality", `${count(right)} of ${where} are predicted rightly.`,
+                .concat(q.nlpd !== undefined ? [["negative log density", num(q.nlpd)]] : [])), seenBefore(report), valueCharts(report));
+    const right = Math.round(q.accuracy * q.examples), strange = strangeClasses(report);
+    return section("quality", "Quality", `${count(right)} of ${where} ${right === 1 || q.examples === 1 ? "is" : "are"} predicted rightly.`,
         tiles([["accuracy", fixed(q.accuracy)], ["mean F1 of classes", fixed(q["macro-f1"])], ["errors", count(q.examples - right)]]
-            .concat(q.nlpd !== undefined ? [["negative log density", num(q.nlpd)]] : [])),
-        el("div", {class: "beside"}, classTable(q), q.classes.length > 1 && el("div", null, confusion(q), note(confusedPairs(q)))));
+            .concat(q.nlpd !== undefined ? [["negative log density", num(q.nlpd)]] : [])), strange.text, seenBefore(report),
+        el("div", {class: "beside"}, !strange.none && classTable(q), q.classes.length > 1 && el("div", null, confusion(q), note(confusedPairs(q)))));
 }
 
 /* ------------------------------------------------------------------ scores */
 
 function scoreCharts(report) {
     const judged = report.quality !== undefined, two = report.model.classes.length === 2, votes = report.model.pairs && !two;
+    const strange = judged && report.quality.classes.some((c) => c.examples > 0 && !report.model.classes.includes(c.label));
     const items = report.scores.map((s) => {
-        const other = two ? report.model.classes[0] : "others";
+        const other = two && !strange ? report.model.classes[0] : "others";
         const drawing = histogram({low: s.low, high: s.high, mark: votes ? undefined : 0, title: "Scores of " + s.name,
             xTitle: votes ? "votes" : "score", shares: true,
             series: [{bins: s.other, kind: "soft", name: other}, {bins: s.own, kind: "up", name: s.name}]});
@@ -153,8 +179,10 @@ function calibrationCharts(report) {
 
 function scoreSection(report) {
     if (!report.scores) return !report.quality && report.values ? section("scores", "Predictions", null, valueCharts(report)) : null;
+    const marked = report.scores.filter((s) => inside(0, s)).length;
     return section("scores", "Scores", report.model.pairs && report.model.classes.length > 2
             ? "How many pairs of classes are decided for each class; among equals the scores of the pairs decide."
-            : "How the decision functions spread the examples; the line marks the threshold.",
+            : "How the decision functions spread the examples" + (marked === 0 ? "." : marked < report.scores.length
+                ? "; a line marks the threshold where it lies among them." : "; the line marks the threshold."),
                    scoreCharts(report), calibrationCharts(report));
 }

@@ -16,7 +16,7 @@ typedef struct espi_report {
     const esp_dataset *data; /* NULL: the model alone */
     esp_report_options options;
     const esp_run *run;
-    esp_predictions *predictions; /* these four with data only */
+    esp_predictions *predictions; /* from here on: with data only */
     esp_metrics *metrics;         /* NULL: no targets to judge by */
     uint32_t *actual;             /* class per example, ESPI_NO_CLASS where the model has no such; NULL as above */
     double *target;               /* the same of a regression */
@@ -27,7 +27,16 @@ typedef struct espi_report {
 } espi_report;
 
 #define ESPI_NO_CLASS UINT32_MAX
-enum { ESPI_FEATURE_TEXT = 2000 }; /* bytes of a feature's text, for large fragments and for support examples */
+enum {
+    ESPI_FEATURE_TEXT = 2000, /* bytes of a feature's text, for large fragments and for support examples */
+    ESPI_EXAMPLE_TEXT = 400   /* bytes of an example's text */
+};
+
+typedef struct espi_shown { /* a decision function of an explanation */
+    esp_explanation *of;
+    size_t output;
+    const char *class; /* NULL for a regression */
+} espi_shown;
 
 /* How sure a prediction is: the winner's score above the next one's, or the score of two classes without its sign. */
 double espi_report_margin(const esp_predictions *predictions, size_t example);
@@ -43,8 +52,12 @@ esp_status espi_report_features(espi_report *report, const esp_explainer *explai
 /* `explainer` may be NULL: decisions cannot be explained. */
 esp_status espi_report_examples(espi_report *report, const esp_explainer *explainer, esp_error *err);
 esp_status espi_report_profile(espi_report *report, esp_error *err);
+/* The words of an example, by the column that it is shown by, each with what it contributes to the functions; nothing
+ * where scores are no sums over the words of that column. */
+esp_status espi_report_words(espi_report *report, const esp_explainer *explainer, size_t example,
+                             const espi_column *column, const espi_shown *shown, size_t functions, esp_error *err);
 
-/* Which examples are worth looking at: at most `most`, written to `example`; returns how many. Of classes: in turn for
+/* Which examples are worth looking at: at most `most`, written to `example`, *count of them. Of classes: in turn for
  * each class the surest errors, up to half of `most` while there is enough else, then the right ones that are the least
  * sure; without targets the least sure. Of numbers: as many of the largest errors as of the smallest; without targets
  * of the largest and the smallest values. */
@@ -70,7 +83,7 @@ typedef struct espi_histogram {
     size_t bins, bin[ESPI_BINS];
     size_t count;
 } espi_histogram;
-/* Bins for values between low and high; of whole numbers, edges are whole numbers too. */
+/* Bins for values between low and high; of whole numbers, edges lie half way between two. */
 espi_histogram espi_histogram_between(double low, double high, bool whole);
 void espi_histogram_add(espi_histogram *histogram, double value);
 /* The array of its bins. */

@@ -15,20 +15,13 @@ enum {
     NODES = 1500,   /* of a tree */
     FEATURES = 8,   /* that push up, and as many that push down */
     FUNCTIONS = 2,  /* decision functions of an example: of the predicted and of the actual class */
-    TEXT = 400,     /* bytes of an example's text */
     LABEL = 200,    /* bytes of a node's */
     FRAGMENTS = 512 /* sizes of fragments that shares tell apart */
 };
 
-typedef struct shown { /* a decision function of an explanation */
-    esp_explanation *of;
-    size_t output;
-    const char *class; /* NULL for a regression */
-} shown;
-
 typedef struct explained { /* an example with the decision functions that are shown; none if it cannot be explained */
     size_t example;
-    shown function[FUNCTIONS];
+    espi_shown function[FUNCTIONS];
     size_t functions;
     bool shares; /* of nodes are known */
 } explained;
@@ -183,7 +176,7 @@ static esp_status add_trees(espi_report *r, const esp_explainer *explainer, cons
 
 /* ------------------------------------------------------------ contributions */
 
-static void add_features(espi_text *t, const shown *s, const char *key, bool up)
+static void add_features(espi_text *t, const espi_shown *s, const char *key, bool up)
 {
     espi_json_key(t, key);
     espi_json_open(t, '[');
@@ -202,7 +195,7 @@ static void add_features(espi_text *t, const shown *s, const char *key, bool up)
     espi_json_close(t, ']');
 }
 
-static void add_function(espi_text *t, const shown *s)
+static void add_function(espi_text *t, const espi_shown *s)
 {
     double bound;
     espi_json_open(t, '{');
@@ -234,7 +227,7 @@ static size_t telling_pair(const esp_explanation *x, size_t class, uint32_t actu
 }
 
 static esp_status explain_for(const espi_report *r, const esp_explainer *explainer, const explained *x, size_t class,
-                              uint32_t actual, shown *out, esp_error *err)
+                              uint32_t actual, espi_shown *out, esp_error *err)
 {
     const esp_model *m = r->model;
     out->class = m->classes > 0 ? m->class_name[class] : NULL;
@@ -254,7 +247,7 @@ static bool add_yield(espi_text *out, const espi_forest *f, espi_ref root)
     size_t depth = 0, capacity = 0;
     bool ok = espi_reserve(&stack, &capacity, 1, sizeof *stack);
     if (ok && root != ESPI_NO_NODE) stack[depth++] = root;
-    while (ok && depth > 0 && out->size <= TEXT) {
+    while (ok && depth > 0 && out->size <= ESPI_EXAMPLE_TEXT) {
         const espi_ref node = stack[--depth];
         if (espi_is_leaf(node)) {
             const espi_symbol *s = &f->symbols.symbol[espi_leaf_symbol(node)];
@@ -280,19 +273,24 @@ static int rank(const espi_report *r, const espi_column *c)
     return of_type[c->type] + (used ? c->type == ESP_COLUMN_VECTOR ? 1 : 2 : 0);
 }
 
-/* What an example is called in the page: a sequence, the words of a tree, or a vector. */
-static esp_status add_text(espi_text *t, const espi_report *r, size_t example, esp_error *err)
+static const espi_column *shown_column(const espi_report *r)
 {
     const espi_column *best = &r->data->column[0];
     for (size_t i = 1; i < r->data->columns; i++)
         if (rank(r, &r->data->column[i]) > rank(r, best)) best = &r->data->column[i];
+    return best;
+}
+
+/* What an example is called in the page: a sequence, the words of a tree, or a vector. */
+static esp_status add_text(espi_text *t, const espi_column *best, size_t example, esp_error *err)
+{
     espi_text text = {0};
     bool ok = true;
     if (best->type == ESP_COLUMN_SEQUENCE) espi_text_sequence(&text, &best->sequences, example);
     else if (best->type == ESP_COLUMN_TREE) ok = add_yield(&text, &best->trees, best->trees.root[example]);
     else espi_text_vector(&text, &best->vectors, example);
     espi_json_key(t, "text");
-    espi_drawn_text(t, text.size > 0 ? text.bytes : "", text.size, TEXT);
+    espi_drawn_text(t, text.size > 0 ? text.bytes : "", text.size, ESPI_EXAMPLE_TEXT);
     ok = ok && !text.failed;
     espi_text_free(&text);
     return ok ? ESP_OK : espi_no_memory(err);
@@ -347,7 +345,9 @@ static esp_status add_example(espi_report *r, const esp_explainer *explainer, si
         add_verdict(r, example);
         if (beyond) espi_json_text_of(t, "unexplained", reason.message);
         if (x.functions > 0 && !x.shares) espi_json_flag_of(t, "large", true);
-        status = add_text(t, r, example, err);
+        const espi_column *column = shown_column(r);
+        status = add_text(t, column, example, err);
+        if (status == ESP_OK) status = espi_report_words(r, explainer, example, column, x.function, x.functions, err);
         espi_json_key(t, "functions");
         espi_json_open(t, '[');
         for (size_t k = 0; k < x.functions; k++) add_function(t, &x.function[k]);

@@ -56,15 +56,18 @@ static void add_list(espi_text *t, const esp_explanation *x, size_t output, cons
 }
 
 static esp_status add_side(espi_report *r, const esp_explainer *explainer, const char *class, int sign, size_t *lists,
-                           esp_error *err)
+                           esp_error *unlisted, esp_error *err)
 {
     const esp_explain_options options = {.class_name = class, .top = r->options.top, .sign = sign};
     esp_explanation *x = NULL;
     esp_error reason = {0};
     const esp_status status = esp_explain(explainer, &options, r->run, &x, &reason);
-    if (status == ESP_ERR_RANGE) return ESP_OK; /* weights that are no numbers: a page without them */
+    if (status == ESP_ERR_RANGE) { /* weights that are no numbers: a page without them, which says so */
+        *unlisted = reason;
+        return ESP_OK;
+    }
     if (status != ESP_OK && err != NULL) *err = reason;
-    for (size_t o = 0; status == ESP_OK && o < esp_explanation_outputs(x) && *lists < LISTS; o++, ++*lists)
+    for (size_t o = 0; status == ESP_OK && o < esp_explanation_outputs(x); o++, ++*lists)
         add_list(&r->json, x, o, class, sign);
     esp_explanation_free(x);
     return status;
@@ -76,19 +79,22 @@ static esp_status add_lists(espi_report *r, const esp_explainer *explainer, esp_
     const esp_model *m = r->model;
     const bool both = m->classes != 2 && !m->one_vs_one;
     const size_t speakers = m->classes > 0 ? m->classes : 1;
+    const size_t each = m->one_vs_one ? m->classes - 1 : both ? 2 : 1; /* lists for a class */
     size_t lists = 0, shown = 0;
+    esp_error unlisted = {0};
     esp_status status = ESP_OK;
     espi_json_key(&r->json, "lists");
     espi_json_open(&r->json, '[');
-    for (; status == ESP_OK && shown < speakers && lists < LISTS; shown++) {
+    for (; status == ESP_OK && shown < speakers && (shown == 0 || lists + each <= LISTS); shown++) {
         const char *class = m->classes > 0 ? m->class_name[shown] : NULL;
-        status = add_side(r, explainer, class, 1, &lists, err);
-        if (status == ESP_OK && both) status = add_side(r, explainer, class, -1, &lists, err);
+        status = add_side(r, explainer, class, 1, &lists, &unlisted, err);
+        if (status == ESP_OK && both) status = add_side(r, explainer, class, -1, &lists, &unlisted, err);
         if (status == ESP_OK)
             status = espi_progress(r->run, "looking for features", (double)(shown + 1) / (double)speakers, err);
     }
     espi_json_close(&r->json, ']');
     espi_json_count_of(&r->json, "left", speakers - shown);
+    if (unlisted.message[0] != '\0') espi_json_text_of(&r->json, "unlisted", unlisted.message);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* What the model is: learner, settings, kernel with its parameters, and how it went if it was learned online. */
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/bound.h"
 #include "kernel/rules.h"
 #include "report/report.h"
 
@@ -51,11 +52,21 @@ static void add_parameter(espi_text *t, const espi_leaf *leaf, size_t index)
     espi_json_close(t, '}');
 }
 
-static void add_leaf(espi_text *t, const espi_leaf *leaf)
+/* What a leaf does, without what it would do to sequences if it works on vectors. */
+static void add_help(espi_text *t, const espi_leaf *leaf, const esp_dataset *support)
+{
+    const char *help = leaf->class->help, *aside = strstr(help, "; a sequence");
+    const espi_column *column;
+    const bool vectors = espi_leaf_column(leaf, support, &column, NULL) == ESP_OK && column->type == ESP_COLUMN_VECTOR;
+    espi_json_key(t, "help");
+    espi_json_string(t, help, vectors && aside != NULL ? (size_t)(aside - help) : strlen(help));
+}
+
+static void add_leaf(espi_text *t, const espi_leaf *leaf, const esp_dataset *support)
 {
     espi_json_open(t, '{');
     espi_json_text_of(t, "name", leaf->class->name);
-    espi_json_text_of(t, "help", leaf->class->help);
+    add_help(t, leaf, support);
     if (leaf->column != NULL) espi_json_text_of(t, "column", leaf->column);
     espi_json_key(t, "parameters");
     espi_json_open(t, '[');
@@ -134,7 +145,7 @@ esp_status espi_report_model(espi_report *r, esp_error *err)
     const esp_status status = add_texts(t, m, err);
     espi_json_key(t, "leaves");
     espi_json_open(t, '[');
-    for (size_t i = 0; i < m->kernel->leaves; i++) add_leaf(t, &m->kernel->leaf[i]);
+    for (size_t i = 0; i < m->kernel->leaves; i++) add_leaf(t, &m->kernel->leaf[i], m->support);
     espi_json_close(t, ']');
     espi_json_key(t, "classes");
     espi_json_open(t, '[');

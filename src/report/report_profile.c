@@ -54,9 +54,20 @@ static int by_count(const void *x, const void *y)
     return order != 0 ? order : (a->symbol->size > b->symbol->size) - (a->symbol->size < b->symbol->size);
 }
 
-/* The most frequent of some symbols, and how many of them `known` does not have. */
-static bool add_frequent(espi_text *t, const char *key, const espi_symbols *symbols, const size_t *times,
-                         const espi_symbols *known)
+typedef struct familiar {        /* what the support examples have */
+    const espi_symbols *symbols; /* NULL: it is not known */
+    const size_t *times;         /* per symbol: how often, in the same role; NULL: each */
+} familiar;
+
+static bool is_strange(const familiar *k, const espi_symbol *s)
+{
+    if (k->symbols == NULL) return false;
+    const uint32_t number = espi_symbols_find(k->symbols, s->text, s->size);
+    return number == ESPI_NO_SYMBOL || (k->times != NULL && k->times[number] == 0);
+}
+
+/* The most frequent of some symbols, and how many of them are not known. */
+static bool add_frequent(espi_text *t, const char *key, const espi_symbols *symbols, const size_t *times, familiar k)
 {
     size_t count = 0, total = 0, strange = 0, strange_total = 0;
     ranked *order = espi_alloc(symbols->count, sizeof *order);
@@ -66,7 +77,7 @@ static bool add_frequent(espi_text *t, const char *key, const espi_symbols *symb
         if (times[i] == 0) continue;
         order[count++] = (ranked){times[i], s};
         total += times[i];
-        if (known == NULL || espi_symbols_find(known, s->text, s->size) != ESPI_NO_SYMBOL) continue;
+        if (!is_strange(&k, s)) continue;
         strange++;
         strange_total += times[i];
     }
@@ -75,8 +86,8 @@ static bool add_frequent(espi_text *t, const char *key, const espi_symbols *symb
     espi_json_open(t, '{');
     espi_json_count_of(t, "different", count);
     espi_json_count_of(t, "total", total);
-    if (known != NULL) espi_json_count_of(t, "strange", strange);
-    if (known != NULL) espi_json_count_of(t, "strangeTotal", strange_total);
+    if (k.symbols != NULL) espi_json_count_of(t, "strange", strange);
+    if (k.symbols != NULL) espi_json_count_of(t, "strangeTotal", strange_total);
     espi_json_key(t, "top");
     espi_json_open(t, '[');
     for (size_t i = 0; i < count && i < SHOWN; i++) {
@@ -154,19 +165,25 @@ static void count_trees(tree_counts *c, const espi_forest *f)
     }
 }
 
-static bool add_trees(espi_text *t, const espi_forest *f, const espi_column *known)
+static bool add_trees(espi_text *t, const espi_forest *f, const espi_column *support)
 {
-    tree_counts c = {0};
-    const espi_symbols *symbols = known != NULL ? &known->trees.symbols : NULL;
-    bool ok = make_counts(&c, f);
+    tree_counts c = {0}, of_support = {0};
+    familiar labels = {0}, words = {0};
+    bool ok = make_counts(&c, f) && (support == NULL || make_counts(&of_support, &support->trees));
+    if (ok && support != NULL) {
+        count_trees(&of_support, &support->trees);
+        labels = (familiar){&support->trees.symbols, of_support.label};
+        words = (familiar){&support->trees.symbols, of_support.word};
+    }
     if (ok) {
         count_trees(&c, f);
         add_distribution(t, "sizes", c.example_nodes, f->roots);
         add_distribution(t, "depths", c.example_depth, f->roots);
-        ok = add_frequent(t, "labels", &f->symbols, c.label, symbols) &&
-             add_frequent(t, "words", &f->symbols, c.word, symbols);
+        ok = add_frequent(t, "labels", &f->symbols, c.label, labels) &&
+             add_frequent(t, "words", &f->symbols, c.word, words);
     }
     free_counts(&c);
+    free_counts(&of_support);
     return ok;
 }
 
@@ -174,14 +191,14 @@ static bool add_trees(espi_text *t, const espi_forest *f, const espi_column *kno
 
 /* Rows of anything: `start` are their places, item[i] is the symbol of the i-th. */
 static bool add_rows(espi_text *t, const char *key, const size_t *start, size_t rows, const uint32_t *item,
-                     const espi_symbols *symbols, const espi_symbols *known)
+                     const espi_symbols *symbols, const espi_symbols *of_support)
 {
     size_t *length = espi_alloc(rows, sizeof *length), *times = espi_alloc_zero(symbols->count, sizeof *times);
     bool ok = length != NULL && times != NULL;
     for (size_t i = 0; ok && i < rows; i++) length[i] = start[i + 1] - start[i];
     for (size_t i = 0; ok && rows > 0 && i < start[rows]; i++) times[item[i]]++;
     if (ok) add_distribution(t, "sizes", length, rows);
-    ok = ok && add_frequent(t, key, symbols, times, known);
+    ok = ok && add_frequent(t, key, symbols, times, (familiar){of_support, NULL});
     espi_free(length);
     espi_free(times);
     return ok;

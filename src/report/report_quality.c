@@ -163,7 +163,6 @@ static esp_status add_margins(espi_report *r, esp_error *err)
         const size_t from = p->count * level / LEVELS, to = p->count * (level + 1) / LEVELS;
         size_t right = 0;
         for (size_t i = from; i < to; i++) right += order[i].right;
-        if (from == to) continue;
         espi_json_open(t, '[');
         espi_json_count(t, to - from);
         espi_drawn_number(t, order[from].margin);
@@ -263,7 +262,7 @@ esp_status espi_report_quality(espi_report *r, esp_error *err)
     espi_json_open(&r->json, '[');
     for (size_t c = 0; c < r->predictions->columns; c++) add_class_scores(r, c);
     espi_json_close(&r->json, ']');
-    if (r->actual == NULL) return ESP_OK;
+    if (r->actual == NULL || r->predictions->count < LEVELS) return ESP_OK; /* shares of so few say nothing */
     if (r->predictions->probability != NULL) add_calibration(r);
     return add_margins(r, err);
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Of the mean of the diagonal: what rounding makes of the zeros that equal examples bring. */
-static const double first_jitter = 1e-12; /* of the mean of the diagonal */
+static const double first_jitter = 1e-12;
 
 /* Pairs of normal numbers from pairs of uniform ones (Box & Muller 1958). */
 static void draw_normal(espi_random *random, double *z, size_t count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -14,7 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
 PICTURE_BYTES = 40_000
 
-pytest.importorskip("matplotlib")
+HINT = "--picture needs matplotlib: pip install '.[plot]'"
+BARE = """
+import runpy, sys
+sys.modules["matplotlib"] = None
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+draws = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="there is no matplotlib")
 
 
 def run(name: str, folder: Path, **variables: str) -> str:
@@ -42,6 +50,21 @@ def data(request, tmp_path):
     return request.getfixturevalue("real_data") if request.param == "real" else tmp_path / "none"
 
 
+def test_without_matplotlib(tmp_path):
+    """Results are printed and nothing is left behind; who asks for a picture is told at once, in one line."""
+    program = ROOT / "examples" / "python" / "promoters.py"
+    command = [sys.executable, "-c", BARE, str(program)]
+    environment = {**os.environ, "ESPALIER_DATA": str(tmp_path / "none")}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "Motifs of five bases" in done.stdout
+    command += ["--picture", "picture.png"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == f"{program.name}: error: {HINT}"
+    assert list(tmp_path.iterdir()) == []
+
+
+@draws
 def test_questions(data, request, tmp_path):
     if not data.exists():
         request.getfixturevalue("tool")  # which the example draws its questions with
@@ -52,6 +75,7 @@ def test_questions(data, request, tmp_path):
     assert "(WRB Where)" in output
 
 
+@draws
 def test_clones(tmp_path):
     output = run("clones", tmp_path)
     rows = re.findall(r"^(\S+) (keep|abstract) +\|([^|]*)\|([^|]*)\|", output, re.M)
@@ -64,12 +88,14 @@ def test_clones(tmp_path):
                 assert reordered > 0.95 and both > 0.95 and float(precision.split()[1]) > 0.9
 
 
+@draws
 def test_documents(data, tmp_path):
     found = accuracies(run("documents", tmp_path, ESPALIER_DATA=str(data)))
     assert found["norm(ptk(lambda=0.4))"] > 0.9
     assert len(found) == 3 and min(found.values()) > 0.75
 
 
+@draws
 def test_promoters(data, tmp_path):
     output = run("promoters", tmp_path, ESPALIER_DATA=str(data))
     found = accuracies(output)
@@ -77,6 +103,7 @@ def test_promoters(data, tmp_path):
     assert re.search(r"^  (ta)?[ct]aat|^  tataa", output, re.M)
 
 
+@draws
 def test_postediting(data, tmp_path):
     output = run("postediting", tmp_path, ESPALIER_DATA=str(data))
     average = float(re.search(r"^average +([0-9.]+)$", output, re.M)[1])
@@ -90,7 +117,9 @@ def test_examples_are_short_and_described():
     gallery = (ROOT / "docs" / "python" / "gallery.md").read_text(encoding="utf-8")
     assert len(EXAMPLES) == 5
     for example in EXAMPLES:
-        assert len(example.read_text(encoding="utf-8").splitlines()) < 80, example.name
+        text = example.read_text(encoding="utf-8")
+        assert len(text.splitlines()) < 90, example.name
+        assert f'parser.error("{HINT}")' in text and re.search(r"^(import|from) matplotlib", text, re.M) is None
         assert f"examples/python/{example.name}" in gallery
         picture = f"img/python-{example.stem}.png"
         assert picture in gallery

@@ -1,5 +1,6 @@
 """What reports must do in a browser. Prints a line for each failure, then "N passed, M failed"."""
 import os
+import re
 import sys
 import traceback
 
@@ -88,6 +89,10 @@ def sorting():
     check("readers are told", browser.run(heads + "[3].parentElement.getAttribute('aria-sort')") == "descending")
     browser.run(heads + "[0].click()")
     check("names sort upwards", browser.run(first) == before)
+    choose_class("LOC")
+    browser.run(heads + "[3].click()")
+    check("a row stays marked when the table is sorted", count("tr.chosen") == 1)
+    choose_class("")
 
 
 def keyboard():
@@ -149,6 +154,81 @@ def others():
     check("values by symbol", browser.run("document.querySelector('#model').textContent.includes('Values by symbol')"))
 
 
+def text(selector):
+    return browser.run(f"(document.querySelector({selector!r}) || {{}}).textContent || ''")
+
+
+def axes():
+    for name, factor in ("millions", "\u00d710\u2076"), ("tiny", "\u00d710\u207b\u2076"):
+        for how in ({}, {"width": 380, "height": 800}):
+            loads(name, "model quality features examples data", **how)
+            cut = browser.run("""[...document.querySelectorAll('#quality svg')].flatMap((s) => [...s.querySelectorAll('text')].filter((t) => {
+                const a = s.getBoundingClientRect(), b = t.getBoundingClientRect();
+                return b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 1; }).map((t) => t.textContent))""")
+            check(f"{name} {how}: numbers of axes are inside", cut == [], cut)
+        check(f"{name}: a common factor", factor in text("#quality figure svg"), text("#quality figure svg"))
+        ticks = browser.run("[...document.querySelectorAll('#quality figure .tick')].map((t) => t.textContent)")
+        check(f"{name}: short numbers", max(map(len, ticks)) <= 5, ticks)
+    check("a single value is a thin bar", browser.run("Number(document.querySelectorAll('#quality figure')[3].querySelector('.column').getAttribute('width'))") < 10)
+
+
+def cautions():
+    browser.open(page("millions"))
+    check("what was trained on is told", "40 of 40\u00a0examples are also support examples" in text("#quality .tiles + .caution"), text("#quality .caution"))
+    browser.open(page("kinds"))
+    check("but not of few", count("#quality .caution") == 0)
+    loads("strange", "model quality scores features examples data")
+    check("unknown classes are told", "none of the classes of these data (colour, size)" in text("#quality .caution"), text("#quality .caution"))
+    check("in place of zeros", count("#quality table:not(.confusion)") == 0 and count("#quality .confusion .cell") == 64)
+
+
+def undefined():
+    loads("some", "model quality scores features examples data")
+    rows = browser.run("""[...document.querySelectorAll('#quality table:not(.confusion) tbody tr')].map((r) => [...r.children].map((c) => c.textContent))""")
+    foot = browser.run("[...document.querySelectorAll('#quality tfoot td')].map((c) => Number(c.textContent))")
+    check("recall without examples is not defined", all((r[2] == "\u2013") == (r[4] == "0") for r in rows) and rows[0][4] == "0", rows)
+    met = [r for r in rows if r[3] != "\u2013"]
+    for column in (1, 2, 3):
+        mean = sum(float(r[column].replace("\u2013", "0")) for r in met) / len(met)
+        check("the means are those of the note", abs(mean - foot[column - 1]) < 2e-3, (mean, foot))
+
+
+def few():
+    loads("one", "model quality scores features examples data", width=380, height=800)
+    check("one example is one", text("#quality .lead").startswith("1 of 1\u00a0example of one.jsonl is predicted rightly"), text("#quality .lead"))
+    check("no curves of one example", count("#scores .line") == 0 and count("#scores figure") == 6)
+    check("no threshold outside of the plots", "threshold" not in text("#scores .lead") and count("#scores .mark") == 0, text("#scores .lead"))
+    browser.open(page("kinds"))
+    check("but inside of them", "threshold" in text("#scores .lead") and count("#scores .mark") > 0)
+
+
+def coloured_words():
+    loads("words", "model quality scores features examples data")
+    first = "#examples .example[open] "
+    told = browser.run(f"""[...document.querySelectorAll({first + 'summary .word'!r})].map((w) => [w.title.split(': ')[0].toLowerCase(), w.title.split(': ')[1],
+        w.className.split(' ')[1], Number(w.style.getPropertyValue('--part'))])""")
+    listed = browser.run(f"""Object.fromEntries([...document.querySelectorAll({first + '.sum tbody tr'!r})].map((r) => [r.children[2].textContent, r.children[0].textContent]))""")
+    check("words have the contributions of the sum", len(told) > 4 and sum(listed.get(w[0]) == w[1] for w in told) > 4
+          and all(listed.get(w[0], w[1]) == w[1] for w in told), (told, listed))
+    check("and its colours", all((w[2] == "down") == w[1].startswith("\u2212") for w in told) and max(w[3] for w in told) == 1, told)
+    check("with a legend", visible("#examples .legend") == 1)
+    loads("patterns", "model quality scores features examples data")
+    check("patterns of words have no colours", count("#examples .word") == 0 and count("#examples .legend") == 0)
+
+
+def wide():
+    for how in ({}, {"width": 380, "height": 800}):
+        loads("wide", "model quality features examples data", **how)
+        cut = browser.run("[...document.querySelectorAll('#features .drawing')].filter((d) => d.scrollWidth > d.clientWidth + 1).length")
+        check(f"{how}: no fragment is cut", cut == 0 and "(S (CATEGORY0" in text("#features"), cut)
+    terms = browser.run("[...document.querySelectorAll('#features .note code')].map((c) => [c.textContent, c.title])")
+    digits = max(len(part) for term, _ in terms for part in re.findall(r"[0-9.]+", term))
+    check("six digits, and all of them at hand", len(terms) >= 2 and digits <= 8 and any(len(full) > len(short) for short, full in terms), terms)
+    check("linear on vectors says nothing of sequences", text("#model .leaves").endswith("dot product of vectors"), text("#model .leaves"))
+    browser.open(page("words"))
+    check("on words it does", "bag of lower-cased words" in text("#model .leaves"), text("#model .leaves"))
+
+
 def large():
     loads("large", "model quality scores features examples data")
     for i in range(count("#examples .example")):
@@ -164,7 +244,7 @@ def large():
     check("the page stays small", os.path.getsize(page("large")) < 3e6, os.path.getsize(page("large")))
 
 
-for part in (kinds, filtering, sorting, keyboard, theme, printing, others, large):
+for part in (kinds, filtering, sorting, keyboard, theme, printing, others, axes, cautions, undefined, few, coloured_words, wide, large):
     try:
         part()
     except Exception:  # one part that breaks is one failure; the others go on

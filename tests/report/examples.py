@@ -1,4 +1,4 @@
-"""Writes data that a page may stumble over: labels like markup, trees of 100,000 nodes, and numbers to learn."""
+"""Writes data that a page may stumble over: labels like markup, trees of 100,000 nodes, wide fragments, numbers of any size."""
 import json
 import random
 
@@ -32,3 +32,13 @@ with open("numbers.jsonl", "w") as file:
     for i in range(60):
         a, b = random.random(), random.randint(0, 2)
         file.write(json.dumps({"y": round(2 * a + b, 3), "tree": f"(S (K{b} w{b}))", "x": {"a": a}}) + "\n")
+
+for name, unit in ("millions", 1e6), ("tiny", 1e-5):
+    with open(name + ".jsonl", "w") as file:
+        for i in range(40):
+            file.write(json.dumps({"y": -3 * unit + unit * i / 4, "x": {"a": i / 40, "b": random.random()}}) + "\n")
+
+with open("wide.jsonl", "w") as file:
+    for i in range(30):
+        wide = " ".join(f"(CATEGORY{k} word{k}{i % 2})" for k in range(12))
+        file.write(json.dumps({"y": i % 2 + random.random(), "tree": f"(S {wide})", "x": [random.random()]}) + "\n")
