@@ -20,6 +20,7 @@ from espalier import plot  # noqa: E402
 
 @pytest.fixture(autouse=True)
 def close_figures() -> Iterator[None]:
+    plt.close("all")  # those of other tests
     yield
     plt.close("all")
 

@@ -109,7 +109,7 @@ sys.path.insert(0, {here!r})
 from conftest import random_tree
 from espalier import Kernel
 draw = random.Random(1)
-trees = [random_tree(draw, 6) for _ in range(5000)]
+trees = [random_tree(draw, 6) for _ in range(2000)]
 kernel = Kernel("ptk(algorithm=pair)", threads={threads}, progress=lambda stage, fraction: print(stage, flush=True))
 try:
     kernel(trees)
@@ -122,7 +122,9 @@ except KeyboardInterrupt:
 def test_an_interruption_ends_a_long_call(threads):
     """It would take minutes; the limit is there for a test that fails."""
     program = INTERRUPTED.format(here=os.path.dirname(__file__), threads=threads)
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a child inherits it where it is ignored, as in the background
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, before)
     assert process.stdout is not None
     assert "computing the kernel\n" in process.stdout
     process.send_signal(signal.SIGINT)

@@ -2,7 +2,6 @@
 #ifndef LEARNING_H
 #define LEARNING_H
 
-#include "base/alloc.h"
 #include "cases.h"
 #include "learn/learner.h"
 #include "learn/predictions.h"
@@ -151,10 +150,87 @@ static inline void assert_refused(esp_status status, const esp_error *err, const
     if (strstr(err->message, clause) == NULL) fail_msg("'%s' instead of '%s'", err->message, clause);
 }
 
-static inline int no_blocks_left(void **state)
+/* Means, variances and probabilities. */
+static inline void assert_near_predictions(const esp_predictions *p, const esp_predictions *q, double tolerance)
 {
-    (void)state;
-    return espi_alloc_live() != 0;
+    assert_int_equal(esp_predictions_count(p), esp_predictions_count(q));
+    for (size_t i = 0; i < esp_predictions_count(p); i++) {
+        assert_close(esp_predictions_score(p, i), esp_predictions_score(q, i), tolerance, "mean");
+        assert_close(esp_predictions_variance(p, i), esp_predictions_variance(q, i), tolerance, "variance");
+        assert_close(esp_predictions_latent_variance(p, i), esp_predictions_latent_variance(q, i), tolerance, "latent");
+        for (size_t c = 0; c < esp_predictions_classes(p); c++)
+            assert_close(esp_predictions_probability(p, i, c), esp_predictions_probability(q, i, c), tolerance,
+                         "probability");
+    }
+}
+
+/* Cross-validation predicts every fold as a model does that was trained on the file of all the others; columns may be
+ * `tolerance` apart, relative to what is larger than 1. */
+static inline void compare_with_training(const examples *e, const char *learner, const char *kernel,
+                                         const char *settings, size_t folds, uint64_t seed, double tolerance)
+{
+    esp_dataset *data = part_of(e, NULL, 0, true);
+    uint32_t fold[MOST];
+    esp_error err = {0};
+    assert_ok(esp_folds(learner, data, folds, seed, fold, &err), "folds", &err);
+    esp_predictions *cv = validated(learner, kernel, data, settings, folds, seed);
+    assert_int_equal(esp_predictions_count(cv), e->count);
+    for (size_t f = 0; f < folds; f++) {
+        esp_dataset *in = part_of(e, fold, f, true), *out = part_of(e, fold, f, false);
+        esp_model *m = trained(learner, kernel, out, settings, NULL);
+        esp_predictions *p = predicted(m, in, 1);
+        assert_int_equal(esp_predictions_columns(p), esp_predictions_columns(cv));
+        for (size_t i = 0, k = 0; i < e->count; i++) {
+            if (fold[i] != f) continue;
+            if (e->classes > 0) assert_string_equal(esp_predictions_label(p, k), esp_predictions_label(cv, i));
+            for (size_t c = 0; c < esp_predictions_columns(p); c++) {
+                const double is = esp_predictions_column(cv, i, c), expected = esp_predictions_column(p, k, c);
+                if (!(fabs(is - expected) <= tolerance * fmax(1.0, fabs(expected))))
+                    fail_msg("%s: example %zu, column %zu: %.17g instead of %.17g", settings, i, c, is, expected);
+            }
+            k++;
+        }
+        esp_predictions_free(p);
+        esp_model_free(m);
+        esp_dataset_free(in);
+        esp_dataset_free(out);
+    }
+    esp_predictions_free(cv);
+    esp_dataset_free(data);
+}
+
+/* The number behind a key in the model's summary. */
+static inline double told(const esp_model *model, const char *key)
+{
+    char *summary = NULL, line[80];
+    esp_error err = {0};
+    assert_ok(esp_model_summary(model, &summary, &err), "summary", &err);
+    snprintf(line, sizeof line, "\n%s\t", key);
+    const char *at = strstr(summary, line);
+    if (at == NULL) fail_msg("there is no %s in\n%s", key, summary);
+    const double value = strtod(at + strlen(line), NULL);
+    esp_text_free(summary);
+    return value;
+}
+
+/* A hyperparameter of the model, by its name. */
+static inline double hyper(const esp_model *model, const char *name)
+{
+    char *lines = NULL;
+    esp_error err = {0};
+    assert_ok(esp_model_hyperparameters(model, &lines, &err), "hyperparameters", &err);
+    double value = NAN, before = INFINITY;
+    for (char *line = strtok(lines, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        char *tab = strchr(line, '\t');
+        assert_non_null(tab);
+        const double here = strtod(tab + 1, NULL);
+        assert_true(here <= before); /* the largest first */
+        before = here;
+        if (strncmp(line, name, (size_t)(tab - line)) == 0 && name[tab - line] == '\0') value = here;
+    }
+    if (isnan(value)) fail_msg("there is no %s", name);
+    esp_text_free(lines);
+    return value;
 }
 
 /* What is learned in many tests; the first PLAIN without probabilities. */

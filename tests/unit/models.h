@@ -3,14 +3,11 @@
 #define MODELS_H
 
 #define XXH_INLINE_ALL
-#include "base/alloc.h"
-#include "cases.h"
+#include "files.h"
 #include "kernel/pattern.h"
 #include "learn/model_file.h"
 
-#include <errno.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 /* ------------------------------------------------------------------ recipes */
@@ -269,48 +266,10 @@ static inline esp_model *made(const recipe *r)
 
 /* -------------------------------------------------------------------- files */
 
-static char directory[64];
-
-static const char *in_directory(const char *name)
-{
-    static char path[2][128];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", directory, name);
-    return path[turn];
-}
-
-typedef struct blob {
-    unsigned char *bytes;
-    size_t size;
-} blob;
-
-static inline blob slurp(const char *path)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) fail_msg("%s: %s", path, strerror(errno));
-    blob b = {.bytes = malloc(1 << 22)};
-    assert_non_null(b.bytes);
-    b.size = fread(b.bytes, 1, 1 << 22, file);
-    assert_true(feof(file));
-    fclose(file);
-    return b;
-}
-
-static inline blob written(const esp_model *m)
-{
-    esp_error err = {0};
-    const char *path = in_directory("written");
-    assert_ok(esp_model_write(m, path, &err), "write", &err);
-    const blob b = slurp(path);
-    unlink(path);
-    return b;
-}
-
 static inline blob file_of(int number)
 {
     esp_model *m = made(&recipes[number]);
-    const blob b = written(m);
+    const blob b = bytes_of(m);
     esp_model_free(m);
     return b;
 }
@@ -350,19 +309,6 @@ static inline void refused(const void *bytes, size_t size, const char *clause)
     if (status != ESP_ERR_PARSE) fail_msg("status %d instead of a parse error: %s", (int)status, err.message);
     if (strncmp(err.message, "some.model: ", 12) != 0) fail_msg("the file is not named: %s", err.message);
     if (clause != NULL && strstr(err.message, clause) == NULL) fail_msg("'%s' instead of '%s'", err.message, clause);
-}
-
-static inline int prepare(void **state)
-{
-    (void)state;
-    strcpy(directory, "/tmp/espalier-test.XXXXXX");
-    return mkdtemp(directory) == NULL;
-}
-
-static inline int clear(void **state)
-{
-    (void)state;
-    return espi_alloc_live() != 0 || rmdir(directory) != 0;
 }
 
 #endif

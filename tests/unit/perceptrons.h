@@ -2,11 +2,9 @@
 #ifndef PERCEPTRONS_H
 #define PERCEPTRONS_H
 
+#include "files.h"
 #include "learning.h"
 #include "learn/perceptron.h"
-
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { WORLD = 50 };
 
@@ -120,77 +118,13 @@ static inline esp_status go_on(const esp_model *checkpoint, const char *kernel, 
     return status;
 }
 
-/* --------------------------------------------------------------------- files */
-
-static char directory[64];
-
-static inline const char *in_directory(const char *name)
-{
-    static char path[2][128];
-    static int turn;
-    turn = !turn;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", directory, name);
-    return path[turn];
-}
-
-static inline int make_directory(void **state)
-{
-    (void)state;
-    strcpy(directory, "/tmp/espalier-test.XXXXXX");
-    return mkdtemp(directory) == NULL;
-}
-
-static inline int remove_directory(void **state)
-{
-    (void)state;
-    return espi_alloc_live() != 0 || rmdir(directory) != 0;
-}
-
-typedef struct bytes {
-    char *at;
-    size_t size;
-} bytes;
-
-/* The bytes of the model's file. */
-static inline bytes bytes_of(const esp_model *model)
-{
-    esp_error err = {0};
-    char path[128]; /* callers hold names of other files */
-    struct stat st;
-    snprintf(path, sizeof path, "%s/bytes", directory);
-    assert_ok(esp_model_write(model, path, &err), "esp_model_write", &err);
-    assert_int_equal(stat(path, &st), 0);
-    bytes b = {malloc((size_t)st.st_size), (size_t)st.st_size};
-    FILE *file = fopen(path, "rb");
-    assert_non_null(b.at);
-    assert_non_null(file);
-    assert_int_equal(fread(b.at, 1, b.size, file), b.size);
-    fclose(file);
-    unlink(path);
-    return b;
-}
-
 /* Frees the model. */
-static inline bytes bytes_of_online(const esp_online *online)
+static inline blob bytes_of_online(const esp_online *online)
 {
     esp_model *model = model_of(online);
-    const bytes b = bytes_of(model);
+    const blob b = bytes_of(model);
     esp_model_free(model);
     return b;
-}
-
-static inline esp_model *model_of_bytes(bytes b)
-{
-    esp_model *model = NULL;
-    esp_error err = {0};
-    assert_ok(esp_model_parse(b.at, b.size, "bytes", &model, &err), "esp_model_parse", &err);
-    return model;
-}
-
-static inline void same_bytes(bytes a, bytes b)
-{
-    assert_int_equal(a.size, b.size);
-    assert_memory_equal(a.at, b.at, a.size);
 }
 
 #endif

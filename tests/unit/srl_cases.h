@@ -2,61 +2,38 @@
 #ifndef SRL_CASES_H
 #define SRL_CASES_H
 
-#include "cases.h"
-
-#include <unistd.h>
+#include "files.h"
 
 #define WORKED_SRL                                                                                                     \
     "T\td\t0\t(S (N Mary) (VP (V brought) (NP (D a) (N cat)) (PP (IN to) (N school))))\n"                              \
     "P\t1\tbring\tbring.01\tARG0:0-0 V:1-1 ARG1:2-3 ARG2:4-5\n"
 
-static char directory[64];
-
-static inline const char *in_directory(const char *name, char path[128])
+static inline const char *write_file(const char *name, const char *text)
 {
-    snprintf(path, 128, "%s/%s", directory, name);
+    const char *path = in_directory(name);
+    spill(path, text, strlen(text));
     return path;
-}
-
-static inline const char *write_file(const char *name, const char *text, char path[128])
-{
-    FILE *file = fopen(in_directory(name, path), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-    return path;
-}
-
-static inline int set_up(void **state)
-{
-    (void)state;
-    strcpy(directory, "/tmp/espalier-srl-XXXXXX");
-    return mkdtemp(directory) == NULL;
 }
 
 static inline int tear_down(void **state)
 {
-    (void)state;
-    char path[128];
     static const char *const names[] = {"in.srl", "out", "features", "docs", "fifo"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in_directory(names[i], path));
-    return rmdir(directory);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) unlink(in_directory(names[i]));
+    return remove_directory(state);
 }
 
 static inline esp_status try_write(const char *srl, const esp_srl_options *options, esp_srl_counts *counts,
                                    esp_error *err)
 {
-    char in[128], out[128];
-    const char *path = write_file("in.srl", srl, in);
-    return esp_srl_write(&path, 1, options, NULL, in_directory("out", out), counts, err);
+    const char *path = write_file("in.srl", srl);
+    return esp_srl_write(&path, 1, options, NULL, in_directory("out"), counts, err);
 }
 
 static inline esp_dataset *read_back(void)
 {
-    char path[128];
     esp_dataset *data = NULL;
     esp_error err = {0};
-    assert_ok(esp_dataset_read(in_directory("out", path), NULL, NULL, &data, &err), "what was written", &err);
+    assert_ok(esp_dataset_read(in_directory("out"), NULL, NULL, &data, &err), "what was written", &err);
     return data;
 }
 

@@ -1,21 +1,11 @@
 /* Memory runs out at every single place: the n-th allocation of a call fails, for n = 0, 1, 2, ... until the call
  * no longer gets that far. Each time the call must say ESP_ERR_MEMORY with a sentence, hand out nothing and leave
  * no block behind; a call that can do without the refused block may also succeed. */
-#include "base/alloc.h"
-#include "espalier.h"
+#include "files.h"
 #include "learn/gp.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
-
-#include <cmocka.h>
 
 static const char jsonl[] =
     "{\"y\": \"A\", \"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\", \"words\": \"the cat|N "
@@ -44,23 +34,7 @@ static const char grammar[] = "class A 2 -> S.a\nclass B 1 -> S.b\n"
                               "S.a -> NP VP.a 2 | NP.x\nS.b -> NP VP.b\nVP.a -> \"sat\"\nVP.b -> \"ran\" NP\n"
                               "NP -> \"cat\" 3 | \"dog\"\nNP.x -> NP NP\n";
 
-static char directory[64];
 static esp_dataset *mixed, *other; /* read once, with all memory that is wanted */
-
-static const char *in_directory(const char *name)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
-}
-
-static void write_file(const char *name, const void *bytes, size_t size)
-{
-    FILE *file = fopen(in_directory(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
 
 static esp_dataset *parsed(const char *text)
 {
@@ -68,26 +42,6 @@ static esp_dataset *parsed(const char *text)
     esp_error err = {0};
     if (esp_dataset_parse(text, strlen(text), "text", NULL, NULL, &data, &err) != ESP_OK) fail_msg("%s", err.message);
     return data;
-}
-
-/* Runs the call under ever later refusals. It gets its argument and a clean error, and returns its status. */
-typedef esp_status (*scenario)(const void *argument, esp_error *err);
-
-static void out_of_memory_everywhere(scenario call, const void *argument)
-{
-    bool reached = true;
-    for (long n = 0; reached; n++) {
-        const long live = espi_alloc_live();
-        esp_error err = {0};
-        espi_alloc_fail_after(n);
-        const esp_status status = call(argument, &err);
-        reached = espi_alloc_fail_after(-1) < 0;
-        if (status != ESP_OK && (status != ESP_ERR_MEMORY || !reached))
-            fail_msg("allocation %ld refused: status %d, '%s'", n, (int)status, err.message);
-        if (status != ESP_OK && err.message[0] == '\0') fail_msg("allocation %ld refused: no sentence", n);
-        if (espi_alloc_live() != live) fail_msg("allocation %ld refused: %ld blocks left", n, espi_alloc_live() - live);
-        if (n > 100000) fail_msg("the call never gets by with %ld allocations", n);
-    }
 }
 
 /* ----------------------------------------------------------------- datasets */
@@ -149,7 +103,7 @@ static void reading_compressed_files(void **state)
     gzFile file = gzopen(in_directory("data.gz"), "wb");
     assert_int_equal(gzwrite(file, jsonl, sizeof jsonl - 1), sizeof jsonl - 1);
     assert_int_equal(gzclose(file), Z_OK);
-    write_file("data.zst", packed, ZSTD_compress(packed, sizeof packed, jsonl, sizeof jsonl - 1, 3));
+    spill(in_directory("data.zst"), packed, ZSTD_compress(packed, sizeof packed, jsonl, sizeof jsonl - 1, 3));
     out_of_memory_everywhere(read_file, "data.gz");
     out_of_memory_everywhere(read_file, "data.zst");
     unlink(in_directory("data.gz"));
@@ -231,7 +185,7 @@ static esp_status sample_stream(const void *argument, esp_error *err)
 static void sampling(void **state)
 {
     (void)state;
-    write_file("grammar", grammar, sizeof grammar - 1);
+    spill(in_directory("grammar"), grammar, sizeof grammar - 1);
     out_of_memory_everywhere(sample, NULL);
     char path[256];
     strcpy(path, in_directory("grammar"));
@@ -304,7 +258,7 @@ static esp_status score(const void *argument, esp_error *err)
     return status;
 }
 
-static void computing(scenario call, bool with_itself)
+static void computing(fallible call, bool with_itself)
 {
     for (size_t i = 0; i < EXPRESSIONS; i++) {
         esp_kernel *kernel = NULL;
@@ -486,7 +440,7 @@ static void learning(void **state)
         {"gp", "sasst(tree, lambda.NP=0.3, lambda.S=0.2)", examples,
          {{"likelihood", "bernoulli"}, {"group", "NP,S"}, {"max-iterations", "0"}}, 3, {"alpha", "0.5"}, one},
     };
-    static const scenario calls[] = {learn, judge, store_model, fold, cross_validate, tune};
+    static const fallible calls[] = {learn, judge, store_model, fold, cross_validate, tune};
     for (size_t i = 0; i < sizeof lessons / sizeof *lessons; i++) {
         const lesson *l = &lessons[i];
         esp_error err = {0};
@@ -507,20 +461,17 @@ static void learning(void **state)
 
 static int prepare(void **state)
 {
-    (void)state;
-    strcpy(directory, "/tmp/espalier-test.XXXXXX");
-    if (mkdtemp(directory) == NULL) return 1;
     esp_error err;
+    if (make_directory(state) != 0) return 1;
     return esp_dataset_parse(examples, sizeof examples - 1, "text", NULL, NULL, &mixed, &err) ||
            esp_dataset_parse(examples, sizeof examples - 1, "text", NULL, NULL, &other, &err);
 }
 
 static int clear(void **state)
 {
-    (void)state;
     esp_dataset_free(mixed);
     esp_dataset_free(other);
-    return espi_alloc_live() != 0 || rmdir(directory) != 0;
+    return remove_directory(state);
 }
 
 int main(void)

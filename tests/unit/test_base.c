@@ -315,7 +315,7 @@ static void every_item_is_done_once_by_any_threads(void **state)
     assert_int_equal(none.visits, 0);
 }
 
-static void the_lowest_failing_item_is_reported(void **state)
+static void the_lowest_failing_item_of_all_threads_is_reported(void **state)
 {
     (void)state;
     for (int repeat = 0; repeat < 50; repeat++) {
@@ -572,7 +572,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_the_published_ones),
         cmocka_unit_test(random_numbers_are_uniform),
         cmocka_unit_test(every_item_is_done_once_by_any_threads),
-        cmocka_unit_test(the_lowest_failing_item_is_reported),
+        cmocka_unit_test(the_lowest_failing_item_of_all_threads_is_reported),
         cmocka_unit_test(progress_may_cancel),
         cmocka_unit_test(the_caller_is_asked_while_threads_end),
         cmocka_unit_test(workers_are_bounded),

@@ -3,7 +3,7 @@
 #include "data/dataset.h"
 #include "kernel/dag.h"
 
-enum { TREES = 340 };
+enum { TREES = SANITIZED ? 140 : 340 };
 
 /* A tree of about `size` nodes over few labels, as brackets. */
 static size_t random_tree(char *text, ref_random *random, int size)
@@ -28,14 +28,11 @@ static size_t random_tree(char *text, ref_random *random, int size)
     return n;
 }
 
-static size_t chain(char *text, const char *step, int steps)
+static size_t write_chain(char *text, const char *step, size_t steps)
 {
-    size_t n = 0;
-    int brackets = 0;
-    for (int i = 0; i < steps; i++) n += (size_t)sprintf(text + n, "%s", step);
-    for (const char *c = step; *c != '\0'; c++) brackets += *c == '(' ? 1 : *c == ')' ? -1 : 0;
-    n += (size_t)sprintf(text + n, "x");
-    for (int i = 0; i < steps * brackets; i++) n += (size_t)sprintf(text + n, ")");
+    char *tree = chain(step, "x", steps);
+    const size_t n = (size_t)sprintf(text, "%s", tree);
+    free(tree);
     return n;
 }
 
@@ -48,10 +45,10 @@ static esp_dataset *many_trees(uint64_t seed, size_t count)
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
         const int size = i % 60 == 7 ? 900 : 3 + (int)(ref_random_below(&random, 30));
-        if (i % 100 == 20) n += chain(text + n, "(A ", 300);
-        else if (i % 100 == 21) n += chain(text + n, "(A (B ", 150);
-        else if (i % 100 == 22) n += chain(text + n, "(S (W a) ", 200);
-        else if (i % 100 == 23) n += chain(text + n, "(S (W a) (S (V b)) ", 100);
+        if (i % 100 == 20) n += write_chain(text + n, "(A ", 300);
+        else if (i % 100 == 21) n += write_chain(text + n, "(A (B ", 150);
+        else if (i % 100 == 22) n += write_chain(text + n, "(S (W a) ", 200);
+        else if (i % 100 == 23) n += write_chain(text + n, "(S (W a) (S (V b)) ", 100);
         else n += random_tree(text + n, &random, size);
         text[n++] = '\n';
     }

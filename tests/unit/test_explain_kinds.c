@@ -1,8 +1,7 @@
 /* Explanations beyond plain kernels of trees and sequences: vectors, selected patterns, terms without features, several
  * classes, and what happens when memory runs out. */
 #include "explain_cases.h"
-
-#include <unistd.h>
+#include "files.h"
 
 /* -------------------------------------------------------------------- vectors */
 
@@ -66,20 +65,6 @@ static const char planted[] =
     "NP.when -> DT NN (SBAR (WHNP (WP \"when\")) VP)\n"
     "VP -> V (NP DT NN) | V | V ADV\nV -> \"saw\" | \"left\" | \"found\" | \"drew\"\nDT -> \"the\" | \"a\"\n"
     "NN -> \"poet\" | \"city\" | \"year\" | \"queen\" | \"map\"\nADV -> \"then\" | \"there\"\n. -> \"?\" | \"!\"\n";
-
-static esp_dataset *sample_of(const char *grammar, size_t count, uint64_t seed)
-{
-    char path[] = "/tmp/espalier-explain-XXXXXX";
-    const int file = mkstemp(path);
-    esp_dataset *data = NULL;
-    esp_error err = {0};
-    assert_true(file >= 0);
-    assert_int_equal(write(file, grammar, strlen(grammar)), (ssize_t)strlen(grammar));
-    close(file);
-    assert_ok(esp_dataset_sample(path, count, seed, NULL, &data, &err), "sample", &err);
-    unlink(path);
-    return data;
-}
 
 static esp_model *trained(const char *learner, const char *expression, const esp_dataset *data,
                           const esp_setting *setting, size_t count)
@@ -347,8 +332,9 @@ static void terms_of_both_kinds(void **state)
 
 /* --------------------------------------------------------------------- memory */
 
-static esp_status all_of_it(const esp_model *m, esp_error *err)
+static esp_status all_of_it(const void *argument, esp_error *err)
 {
+    const esp_model *m = argument;
     const esp_explain_options o = {.top = 5, .shares = true};
     esp_explainer *e = (esp_explainer *)(uintptr_t)1;
     esp_explanation *x = NULL, *y = NULL;
@@ -366,7 +352,6 @@ static esp_status all_of_it(const esp_model *m, esp_error *err)
     return status;
 }
 
-/* The n-th allocation fails, for all n: a sentence, and nothing left behind. */
 static void memory_runs_out(void **state)
 {
     (void)state;
@@ -378,18 +363,7 @@ static void memory_runs_out(void **state)
                                         3, false, &random),
                            trained("svm", "fsst(tree, n=2, tau=3) + norm(fseq(words, n=1, tau=3))", data, NULL, 0)};
     for (size_t i = 0; i < 2; i++) {
-        bool reached = true;
-        for (long n = 0; reached; n++) {
-            const long live = espi_alloc_live();
-            esp_error err = {0};
-            espi_alloc_fail_after(n);
-            const esp_status status = all_of_it(models[i], &err);
-            reached = espi_alloc_fail_after(-1) < 0;
-            if (status != ESP_OK && (status != ESP_ERR_MEMORY || !reached || err.message[0] == '\0'))
-                fail_msg("allocation %ld refused: status %d, '%s'", n, (int)status, err.message);
-            if (espi_alloc_live() != live)
-                fail_msg("allocation %ld refused: %ld blocks left", n, espi_alloc_live() - live);
-        }
+        out_of_memory_everywhere(all_of_it, models[i]);
         esp_model_free(models[i]);
     }
     esp_dataset_free(data);

@@ -79,16 +79,13 @@ static void searches(void **state)
     assert_true(early > 20); /* or else nothing was tested */
 }
 
-/* {"tree": "(A (A ... (A b)))"}, `depth` nodes that are no leaves; the caller frees it. */
-static char *chain(size_t depth)
+/* {"tree": "(A (A ... (A b)))"}; the caller frees it. */
+static char *deep_line(size_t depth)
 {
-    char *line = malloc(4 * depth + 40), *at = line;
+    char *tree = chain("(A ", "b", depth), *line = malloc(strlen(tree) + 40);
     assert_non_null(line);
-    at += sprintf(at, "{\"tree\": \"");
-    for (size_t i = 0; i < depth; i++) at += sprintf(at, "(A ");
-    at += sprintf(at, "b");
-    for (size_t i = 0; i < depth; i++) *at++ = ')';
-    sprintf(at, "\"}\n");
+    sprintf(line, "{\"tree\": \"%s\"}\n", tree);
+    free(tree);
     return line;
 }
 
@@ -112,7 +109,7 @@ static void shares(void **state)
     (void)state;
     enum { DEEP = 300 };
     ref_random random = {7};
-    char *line = chain(DEEP);
+    char *line = deep_line(DEEP);
     esp_model *m = random_model("norm(sst(tree, lambda=0.4))", line, 0, false, &random);
     m->coefficient[0] = 1.0;
     esp_dataset *data = dataset_of(line);
@@ -147,7 +144,7 @@ static void interrupted(void **state)
     (void)state;
     enum { DEEP = 3000 };
     ref_random random = {7};
-    char *line = chain(DEEP);
+    char *line = deep_line(DEEP);
     esp_model *m = random_model("norm(sst(tree, lambda=0.4))", line, 0, false, &random);
     m->coefficient[0] = 1.0;
     esp_dataset *data = dataset_of(line);

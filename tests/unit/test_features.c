@@ -1,8 +1,6 @@
 /* Patterns as features, against counts by hand, the kernels they add up to, and with memory that runs out. */
 #include "cases.h"
 
-#include "base/alloc.h"
-
 static double feature_of(const esp_features *f, size_t row, const char *text)
 {
     const size_t *start;
@@ -96,6 +94,21 @@ static void refusals(void **state)
     esp_dataset_free(data);
 }
 
+typedef struct work {
+    const esp_kernel *kernel;
+    const esp_dataset *patterns, *data;
+} work;
+
+static esp_status make(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    esp_features *f = (esp_features *)(uintptr_t)1;
+    const esp_status status = esp_features_new(w->kernel, w->patterns, w->data, &(esp_run){.threads = 1}, &f, err);
+    assert_true((status == ESP_OK) == (f != NULL));
+    esp_features_free(f);
+    return status;
+}
+
 static void out_of_memory(void **state)
 {
     (void)state;
@@ -105,19 +118,7 @@ static void out_of_memory(void **state)
     for (int i = 0; i < 2; i++) {
         esp_kernel *kernel = kernel_of(expression[i]);
         esp_dataset *given = dataset_of(patterns[i]);
-        bool reached = true;
-        for (long n = 0; reached; n++) {
-            const long live = espi_alloc_live();
-            esp_features *f = (esp_features *)(uintptr_t)1;
-            esp_error err = {0};
-            espi_alloc_fail_after(n);
-            const esp_status status = esp_features_new(kernel, given, data, &(esp_run){.threads = 1}, &f, &err);
-            reached = espi_alloc_fail_after(-1) < 0;
-            assert_true((status == ESP_OK) == (f != NULL));
-            assert_true(status == ESP_OK || (status == ESP_ERR_MEMORY && reached && err.message[0] != '\0'));
-            esp_features_free(f);
-            assert_int_equal(espi_alloc_live(), live);
-        }
+        out_of_memory_everywhere(make, &(work){kernel, given, data});
         esp_kernel_free(kernel);
         esp_dataset_free(given);
     }

@@ -1,36 +1,9 @@
 /* Gaussian processes whose inducing examples stand for all: against dense matrices from the definition, against the
  * exact process, interrupted anywhere, and what is refused. The matrices are worked out here, from the vectors alone.
  */
+#include "files.h"
 #include "learn/gp.h"
 #include "learning.h"
-
-#include <unistd.h>
-
-static double told(const esp_model *model, const char *key)
-{
-    char *summary = NULL, line[80];
-    esp_error err = {0};
-    assert_ok(esp_model_summary(model, &summary, &err), "summary", &err);
-    snprintf(line, sizeof line, "\n%s\t", key);
-    const char *at = strstr(summary, line);
-    if (at == NULL) fail_msg("there is no %s in\n%s", key, summary);
-    const double value = strtod(at + strlen(line), NULL);
-    esp_text_free(summary);
-    return value;
-}
-
-static double hyper(const esp_model *model, const char *name)
-{
-    char *lines = NULL, key[40];
-    esp_error err = {0};
-    assert_ok(esp_model_hyperparameters(model, &lines, &err), "hyperparameters", &err);
-    snprintf(key, sizeof key, "%s\t", name);
-    const char *at = strstr(lines, key);
-    assert_non_null(at);
-    const double value = strtod(at + strlen(key), NULL);
-    esp_text_free(lines);
-    return value;
-}
 
 /* -------------------------------------------------------------- definition */
 
@@ -176,15 +149,6 @@ static void test_is_the_definition(void **state)
 }
 
 /* ------------------------------------------------------ the exact process */
-
-static void assert_near_predictions(const esp_predictions *p, const esp_predictions *q, double tolerance)
-{
-    for (size_t i = 0; i < esp_predictions_count(p); i++) {
-        assert_close(esp_predictions_score(p, i), esp_predictions_score(q, i), tolerance, "mean");
-        assert_close(esp_predictions_variance(p, i), esp_predictions_variance(q, i), tolerance, "variance");
-        assert_close(esp_predictions_latent_variance(p, i), esp_predictions_latent_variance(q, i), tolerance, "latent");
-    }
-}
 
 static void test_all_examples_are_exact(void **state)
 {
@@ -346,7 +310,7 @@ static void test_threads_and_files(void **state)
     (void)state;
     const char *kernel = "1*norm(sst(tree, lambda=0.4)) + 1*rbf(x, gamma=0.3)", *settings = "inducing=20 mean=constant";
     esp_dataset *data = labelled(3, 150, 0, false), *new = labelled(5, 50, 0, true);
-    esp_model *one = trained("gp", kernel, data, settings, &(esp_run){.threads = 1}), *read = NULL;
+    esp_model *one = trained("gp", kernel, data, settings, &(esp_run){.threads = 1});
     esp_predictions *p = predicted(one, new, 1);
     assert_int_equal(one->support->rows, 20);
     for (int threads = 2; threads < 6; threads += 3) {
@@ -358,14 +322,9 @@ static void test_threads_and_files(void **state)
         esp_predictions_free(q);
         esp_model_free(several);
     }
-    esp_error err = {0};
-    char path[] = "/tmp/espalier-gp.XXXXXX";
-    const int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
-    assert_ok(esp_model_write(one, path, &err), "write", &err);
-    assert_ok(esp_model_read(path, &read, &err), "read", &err);
-    unlink(path);
+    const blob bytes = bytes_of(one);
+    esp_model *read = model_of_bytes(bytes);
+    free(bytes.bytes);
     esp_predictions *q = predicted(read, new, 2);
     assert_near_predictions(p, q, 0.0);
     esp_predictions_free(q);
@@ -435,29 +394,28 @@ static void test_odd_data(void **state)
     esp_dataset_free(one);
 }
 
+static esp_status train_and_predict(const void *argument, esp_error *err)
+{
+    const esp_dataset *data = argument;
+    const esp_setting settings[] = {{"inducing", "3"}, {"max-iterations", "3"}};
+    const esp_run run = {.threads = 1};
+    esp_kernel *kernel = NULL;
+    esp_model *model = NULL;
+    esp_predictions *p = NULL;
+    esp_status status = esp_kernel_parse("1*rbf(x, gamma=100)", &kernel, err);
+    if (status == ESP_OK) status = esp_train("gp", kernel, data, settings, 2, &run, &model, err);
+    if (status == ESP_OK) status = esp_predict(model, data, &run, &p, err);
+    esp_predictions_free(p);
+    esp_model_free(model);
+    esp_kernel_free(kernel);
+    return status;
+}
+
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     esp_dataset *data = curve(0, 12);
-    const long live = espi_alloc_live();
-    const esp_run run = {.threads = 1};
-    for (long n = 0;; n++) {
-        esp_model *model = NULL;
-        esp_predictions *p = NULL;
-        esp_error err = {0};
-        esp_kernel *kernel = kernel_of("1*rbf(x, gamma=100)");
-        const esp_setting settings[] = {{"inducing", "3"}, {"max-iterations", "3"}};
-        espi_alloc_fail_after(n);
-        esp_status status = esp_train("gp", kernel, data, settings, 2, &run, &model, &err);
-        if (status == ESP_OK) status = esp_predict(model, data, &run, &p, &err);
-        const bool untouched = espi_alloc_fail_after(-1) >= 0;
-        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-        esp_predictions_free(p);
-        esp_model_free(model);
-        esp_kernel_free(kernel);
-        assert_int_equal(espi_alloc_live(), live);
-        if (untouched) break;
-    }
+    out_of_memory_everywhere(train_and_predict, data);
     esp_dataset_free(data);
 }
 

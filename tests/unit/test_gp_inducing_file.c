@@ -28,13 +28,13 @@ static void test_round_trip(void **state)
     esp_error err = {0};
     esp_model *m = inducing(), *again = NULL;
     const size_t n = m->support->rows;
-    const blob b = written(m);
+    const blob b = bytes_of(m);
     assert_int_equal(fetch(b.bytes + 8, 4), 4);
     assert_int_equal(fetch(b.bytes + fetch(entry_of(b, "shape") + 8, 8) + 24, 8), ESPI_MODEL_INDUCING);
     assert_int_equal(fetch(entry_of(b, "reduce") + 16, 8), n * n * 8);
     assert_ok(esp_model_parse(b.bytes, b.size, "some.model", &again, &err), "parse", &err);
     assert_memory_equal(m->process->reduction, again->process->reduction, n * n * sizeof(double));
-    const blob second = written(again);
+    const blob second = bytes_of(again);
     assert_int_equal(b.size, second.size);
     assert_memory_equal(b.bytes, second.bytes, b.size);
     esp_predictions *p = NULL;
@@ -97,7 +97,7 @@ static void test_forged(void **state)
     (void)state;
     esp_model *m = inducing();
     for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
-        const blob b = written(m);
+        const blob b = bytes_of(m);
         print_message("%s %zu\n", forgeries[i].tag, forgeries[i].offset);
         store(b.bytes + fetch(entry_of(b, forgeries[i].tag) + 8, 8) + forgeries[i].offset, forgeries[i].value,
               forgeries[i].bytes);
@@ -107,7 +107,7 @@ static void test_forged(void **state)
     }
     static const uint64_t sizes[] = {0, 8, 64, 71, 80, 4096, UINT32_MAX, INT64_MAX, UINT64_MAX - 63};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        const blob b = written(m);
+        const blob b = bytes_of(m);
         store(entry_of(b, "reduce") + 16, sizes[i], 8);
         sign(b);
         refused(b.bytes, b.size, "the model file is wrong");
@@ -148,23 +148,22 @@ static void test_not_written(void **state)
     esp_model_free(m);
 }
 
+static esp_status parse(const void *argument, esp_error *err)
+{
+    const blob *b = argument;
+    esp_model *m = NULL;
+    const esp_status status = esp_model_parse(b->bytes, b->size, "some.model", &m, err);
+    esp_model_free(m);
+    return status;
+}
+
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     esp_model *m = inducing();
-    const blob b = written(m);
+    const blob b = bytes_of(m);
     esp_model_free(m);
-    const long live = espi_alloc_live();
-    for (long n = 0;; n++) {
-        esp_error err = {0};
-        espi_alloc_fail_after(n);
-        const esp_status status = esp_model_parse(b.bytes, b.size, "some.model", &m, &err);
-        const bool untouched = espi_alloc_fail_after(-1) >= 0;
-        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-        esp_model_free(m);
-        assert_int_equal(espi_alloc_live(), live);
-        if (untouched) break;
-    }
+    out_of_memory_everywhere(parse, &b);
     free(b.bytes);
 }
 
@@ -177,5 +176,5 @@ int main(void)
         cmocka_unit_test(test_not_written),
         cmocka_unit_test(test_memory_may_run_out_anywhere),
     };
-    return cmocka_run_group_tests(tests, prepare, clear);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

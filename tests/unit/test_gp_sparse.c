@@ -1,5 +1,4 @@
 /* The low-rank Gaussian process against the formulas of its paper, written out with n x n matrices. */
-#include "base/alloc.h"
 #include "cases.h"
 #include "learn/gp_sparse.h"
 
@@ -130,12 +129,6 @@ static espi_sparse solved(const problem *p, bool constant, bool weights, int thr
     return s;
 }
 
-static void near(double is, double expected, double tolerance, const char *what, size_t place)
-{
-    if (!(fabs(is - expected) <= tolerance * (1.0 + fabs(expected))))
-        fail_msg("%s, %zu: %.15g instead of %.15g", what, place, is, expected);
-}
-
 static void test_bound_mean_and_variance(void **state)
 {
     (void)state;
@@ -144,10 +137,10 @@ static void test_bound_mean_and_variance(void **state)
         for (int constant = 0; constant < 2; constant++) {
             espi_sparse s = solved(&p, constant == 1, seed % 2 == 0, 1);
             double f = 0.0, variance = p.self, expected_f, expected_variance, matrix[MOST * MOST];
-            near(s.value, ref_bound(&p, s.mean), 1e-10, "F", seed);
+            assert_near_at(s.value, ref_bound(&p, s.mean), 1e-10, "F", seed);
             if (constant == 0) assert_true(s.mean == 0.0);
             else { /* the best mean: F is a parabola in it, with its top there */
-                near(ref_bound(&p, s.mean + 0.1), ref_bound(&p, s.mean - 0.1), 1e-10, "top", seed);
+                assert_near_at(ref_bound(&p, s.mean + 0.1), ref_bound(&p, s.mean - 0.1), 1e-10, "top", seed);
                 assert_true(ref_bound(&p, s.mean + 0.1) < s.value);
             }
             espi_sparse_posterior(&s, matrix);
@@ -159,8 +152,8 @@ static void test_bound_mean_and_variance(void **state)
                 }
             }
             ref_predict(&p, s.mean, &expected_f, &expected_variance);
-            near(f, expected_f, 1e-9, "mean", seed);
-            near(variance, expected_variance, 1e-9, "variance", seed);
+            assert_near_at(f, expected_f, 1e-9, "mean", seed);
+            assert_near_at(variance, expected_variance, 1e-9, "variance", seed);
             assert_true(variance > 0.0);
             assert_true(s.jitter == 0.0);
             espi_sparse_free(&s);
@@ -195,16 +188,17 @@ static void test_weights_are_derivatives(void **state)
         espi_sparse s = solved(&p, seed % 3 == 0, true, 1);
         const size_t m = p.m;
         /* The mean may stay, as F is flat in it. */
-        near(s.noise_gradient, slope(&p, s.mean, &p.noise, &p.noise), 1e-7, "noise", seed);
+        assert_near_at(s.noise_gradient, slope(&p, s.mean, &p.noise, &p.noise), 1e-7, "noise", seed);
         for (size_t i = 0; i < m; i++)
             for (size_t j = 0; j <= i; j++) {
                 assert_true(s.w_mm[i * m + j] == s.w_mm[j * m + i]);
-                near(i == j ? s.w_mm[i * m + j] : 2.0 * s.w_mm[i * m + j],
-                     slope(&p, s.mean, &p.mm[i * m + j], &p.mm[j * m + i]), 1e-6, "w_mm", i * m + j);
+                assert_near_at(i == j ? s.w_mm[i * m + j] : 2.0 * s.w_mm[i * m + j],
+                               slope(&p, s.mean, &p.mm[i * m + j], &p.mm[j * m + i]), 1e-6, "w_mm", i * m + j);
             }
-        for (size_t i = 0; i < m * N; i += 3) near(s.w_mn[i], slope(&p, s.mean, &p.mn[i], &p.mn[i]), 1e-6, "w_mn", i);
+        for (size_t i = 0; i < m * N; i += 3)
+            assert_near_at(s.w_mn[i], slope(&p, s.mean, &p.mn[i], &p.mn[i]), 1e-6, "w_mn", i);
         for (size_t i = 0; i < N; i += 5)
-            near(s.w_diagonal, slope(&p, s.mean, &p.diagonal[i], &p.diagonal[i]), 1e-6, "w_diagonal", i);
+            assert_near_at(s.w_diagonal, slope(&p, s.mean, &p.diagonal[i], &p.diagonal[i]), 1e-6, "w_diagonal", i);
         espi_sparse_free(&s);
     }
 }
@@ -230,9 +224,9 @@ static void test_all_examples_as_pivots_are_the_exact_process(void **state)
         is_f += p.at[i] * s.coefficient[i];
         for (size_t j = 0; j < N; j++) is_variance -= p.at[i] * matrix[i * N + j] * p.at[j];
     }
-    near(s.value, ref_log_normal(c, p.target, 0.0), 1e-8, "log likelihood", 0);
-    near(is_f, f, 1e-8, "mean", 0);
-    near(is_variance, variance, 1e-8, "variance", 0);
+    assert_near_at(s.value, ref_log_normal(c, p.target, 0.0), 1e-8, "log likelihood", 0);
+    assert_near_at(is_f, f, 1e-8, "mean", 0);
+    assert_near_at(is_variance, variance, 1e-8, "variance", 0);
     espi_sparse_free(&s);
 }
 
@@ -276,7 +270,7 @@ static void test_jitter_has_derivatives(void **state)
     problem p = equal_pivots(1e-4);
     espi_sparse s = solved(&p, false, true, 1);
     assert_close(s.jitter, 1e-4 * (p.mm[0] + p.mm[5] + p.mm[10] + p.mm[15]) / 4.0, 1e-9, "jitter");
-    near(s.value, with_jitter(p, 1e-4), 1e-9, "F", 0);
+    assert_near_at(s.value, with_jitter(p, 1e-4), 1e-9, "F", 0);
     for (size_t i = 0; i < 4; i++) {
         const double was = p.mm[5 * i], h = 1e-6;
         p.mm[5 * i] = was + h;
@@ -284,7 +278,7 @@ static void test_jitter_has_derivatives(void **state)
         p.mm[5 * i] = was - h;
         const double below = with_jitter(p, 1e-4);
         p.mm[5 * i] = was;
-        near(s.w_mm[5 * i], (above - below) / (2.0 * h), 1e-4, "w_mm", i);
+        assert_near_at(s.w_mm[5 * i], (above - below) / (2.0 * h), 1e-4, "w_mm", i);
     }
     espi_sparse_free(&s);
 }
@@ -298,7 +292,7 @@ static void test_equal_pivots(void **state)
     plain.m = 3; /* as if it were not there */
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 3; j++) plain.mm[i * 3 + j] = p.mm[i * 4 + j];
-    near(s.value, ref_bound(&plain, 0.0), 1e-6, "F", 0);
+    assert_near_at(s.value, ref_bound(&plain, 0.0), 1e-6, "F", 0);
     espi_sparse_free(&s);
     for (size_t i = 0; i < 16; i++) p.mm[i] = i % 5 == 0 ? -1.0 : 0.0;
     esp_error err = {0};
@@ -309,12 +303,6 @@ static void test_equal_pivots(void **state)
     assert_int_equal(espi_sparse_solve(&s, p.target, 0.0, false, NULL, &err), ESP_ERR_PARAM);
     assert_non_null(strstr(err.message, "needs noise"));
     espi_sparse_free(&s);
-}
-
-static int no_blocks_left(void **state)
-{
-    (void)state;
-    return espi_alloc_live() != 0;
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)

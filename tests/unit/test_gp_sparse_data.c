@@ -1,14 +1,7 @@
 /* The low-rank Gaussian process on data: pivots, derivatives in hyperparameters, threads and memory. */
-#include "base/alloc.h"
 #include "cases.h"
 #include "kernel/hyper.h"
 #include "learn/gp_sparse.h"
-
-static void near(double is, double expected, double tolerance, const char *what, size_t place)
-{
-    if (!(fabs(is - expected) <= tolerance * (1.0 + fabs(expected))))
-        fail_msg("%s, %zu: %.15g instead of %.15g", what, place, is, expected);
-}
 
 static esp_dataset *examples(size_t count)
 {
@@ -61,7 +54,7 @@ static void check_gradient(const char *expression, const esp_dataset *data, cons
         const double two =
             value_at(&s, kernel, hyper[i].place, v + 2 * h, y) - value_at(&s, kernel, hyper[i].place, v - 2 * h, y);
         espi_kernel_set(kernel, hyper[i].place, v);
-        near(gradient[hyper[i].place], (8.0 * one - two) / (12.0 * h), 1e-6, hyper[i].name, i);
+        assert_near_at(gradient[hyper[i].place], (8.0 * one - two) / (12.0 * h), 1e-6, hyper[i].name, i);
     }
     espi_hypers_free(hyper, hypers);
     espi_gp_sparse_free(&s);
@@ -109,8 +102,9 @@ static void test_the_driver_is_the_bound_of_its_pivots(void **state)
         }
         for (size_t i = 0; i < N; i++) b.diagonal[i] = gram[i * N + i];
         assert_ok(espi_sparse_solve(&b, y, 0.7, false, NULL, &err), "solve", &err);
-        near(s.bound.value, b.value, 1e-10, "F", inducing);
-        for (size_t i = 0; i < inducing; i++) near(s.bound.coefficient[i], b.coefficient[i], 1e-8, "coefficient", i);
+        assert_near_at(s.bound.value, b.value, 1e-10, "F", inducing);
+        for (size_t i = 0; i < inducing; i++)
+            assert_near_at(s.bound.coefficient[i], b.coefficient[i], 1e-8, "coefficient", i);
         espi_sparse_free(&b);
     }
     espi_gp_sparse_free(&s);
@@ -166,36 +160,34 @@ static void test_what_cannot_be_is_told(void **state)
     esp_dataset_free(empty);
 }
 
+typedef struct work {
+    const esp_kernel *kernel;
+    const esp_dataset *data;
+    const double *y;
+} work;
+
+static esp_status choose_and_evaluate(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    const esp_run run = {.threads = 1};
+    espi_gp_sparse s = {0};
+    double gradient[64] = {0};
+    esp_status status = espi_gp_sparse_choose(&s, w->kernel, w->data, 5, 1, &run, err);
+    if (status == ESP_OK) status = espi_gp_sparse_evaluate(&s, w->kernel, w->y, 0.3, true, &run, gradient, err);
+    espi_gp_sparse_free(&s);
+    return status;
+}
+
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     esp_dataset *data = examples(20);
     double *y = targets(data);
     esp_kernel *kernel = kernel_of("0.5*norm(ptk(tree)) + linear(x)");
-    const long live = espi_alloc_live();
-    for (long n = 0;; n++) {
-        espi_gp_sparse s = {0};
-        esp_error err = {0};
-        double gradient[64] = {0};
-        espi_alloc_fail_after(n);
-        esp_status status = espi_gp_sparse_choose(&s, kernel, data, 5, 1, &(esp_run){.threads = 1}, &err);
-        if (status == ESP_OK)
-            status = espi_gp_sparse_evaluate(&s, kernel, y, 0.3, true, &(esp_run){.threads = 1}, gradient, &err);
-        const bool untouched = espi_alloc_fail_after(-1) >= 0;
-        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-        espi_gp_sparse_free(&s);
-        assert_int_equal(espi_alloc_live(), live);
-        if (untouched) break;
-    }
+    out_of_memory_everywhere(choose_and_evaluate, &(work){kernel, data, y});
     esp_kernel_free(kernel);
     esp_dataset_free(data);
     free(y);
-}
-
-static int no_blocks_left(void **state)
-{
-    (void)state;
-    return espi_alloc_live() != 0;
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)

@@ -2,7 +2,6 @@
  * sum, which is made in another way. */
 #include "cases.h"
 
-#include "base/alloc.h"
 #include "kernel/bound.h"
 #include "kernel/hyper.h"
 
@@ -204,38 +203,39 @@ static void test_refused(void **state)
     esp_dataset_free(data);
 }
 
+typedef struct work {
+    const esp_kernel *kernel;
+    const esp_dataset *data;
+} work;
+
+static esp_status gradient_of_work(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    double gradient[6 * 6 * 4];
+    return esp_gram_gradient(w->kernel, w->data, &(esp_run){.threads = 1}, gradient, err);
+}
+
+static esp_status other_values(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    esp_hyperparameters *hyper = NULL;
+    esp_kernel *other = NULL;
+    esp_status status = esp_hyperparameters_new(w->kernel, &hyper, err);
+    if (status == ESP_OK) status = esp_kernel_with_values(w->kernel, (const double[]){0.1, 0.2, 0.3, 0.4}, &other, err);
+    assert_true((status == ESP_OK) == (other != NULL));
+    esp_hyperparameters_free(hyper);
+    esp_kernel_free(other);
+    return status;
+}
+
 static void test_out_of_memory(void **state)
 {
     (void)state;
     esp_dataset *data = dataset_of(lines);
     esp_kernel *kernel = kernel_of("2*norm(sst(one)) + rbf(x)");
-    double gradient[6 * 6 * 4];
-    const long before = espi_alloc_live();
-    esp_status status = ESP_ERR_MEMORY;
-    for (long n = 0; status == ESP_ERR_MEMORY; n++) {
-        esp_error err = {0};
-        espi_alloc_fail_after(n);
-        status = esp_gram_gradient(kernel, data, &(esp_run){.threads = 1}, gradient, &err);
-        espi_alloc_fail_after(-1);
-        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-        assert_int_equal(espi_alloc_live(), before);
-    }
-    assert_int_equal(status, ESP_OK);
-    status = ESP_ERR_MEMORY;
-    for (long n = 0; status == ESP_ERR_MEMORY; n++) {
-        esp_error err = {0};
-        esp_hyperparameters *hyper = NULL;
-        esp_kernel *other = NULL;
-        espi_alloc_fail_after(n);
-        status = esp_hyperparameters_new(kernel, &hyper, &err);
-        if (status == ESP_OK) status = esp_kernel_with_values(kernel, (const double[]){0.1, 0.2, 0.3, 0.4}, &other, &err);
-        espi_alloc_fail_after(-1);
-        assert_true(status == ESP_OK || (status == ESP_ERR_MEMORY && other == NULL));
-        esp_hyperparameters_free(hyper);
-        esp_kernel_free(other);
-        assert_int_equal(espi_alloc_live(), before);
-    }
-    assert_int_equal(status, ESP_OK);
+    const work w = {kernel, data};
+    out_of_memory_everywhere(gradient_of_work, &w);
+    out_of_memory_everywhere(other_values, &w);
     esp_kernel_free(kernel);
     esp_dataset_free(data);
 }

@@ -1,20 +1,7 @@
 /* The gradient of the partial tree kernel in lambda, mu and terminal: against differences of its own values, and
  * against the definition carried out in dual numbers, one pair of sequences of children after the other. */
 #include "gradient_check.h"
-
-enum { PARAMETERS = 3 };
-
-typedef struct setting {
-    double lambda, mu, terminal;
-} setting;
-
-static const char *expression_of(const setting *s, const char *algorithm)
-{
-    static char text[200];
-    snprintf(text, sizeof text, "ptk(lambda=%.17g, mu=%.17g, terminal=%.17g, algorithm=%s)", s->lambda, s->mu,
-             s->terminal, algorithm);
-    return text;
-}
+#include "ptk_cases.h"
 
 /* ------------------------------------------------------------- definition */
 
@@ -62,33 +49,6 @@ static dual definition(const ref_tree *a, const ref_tree *b, const setting *s)
 
 /* ------------------------------------------------------------ random trees */
 
-/* Appends a tree of `nodes` nodes with at most `most` children each while that lasts; leaves and inner nodes have the
- * same labels. */
-static char *write_tree(ref_random *random, char *at, size_t nodes, size_t most, size_t labels)
-{
-    const char label = (char)('a' + ref_random_below(random, labels));
-    if (nodes == 1) return at + sprintf(at, "%c", label);
-    at += sprintf(at, "(%c", label);
-    size_t left = nodes - 1;
-    for (size_t k = 1 + ref_random_below(random, most < left ? most : left); k > 0; k--) {
-        const size_t size = k == 1 ? left : 1 + ref_random_below(random, left - k + 1);
-        *at++ = ' ';
-        at = write_tree(random, at, size, most, labels);
-        left -= size;
-    }
-    return at + sprintf(at, ")");
-}
-
-static char *random_tree(ref_random *random, size_t nodes, size_t most, size_t labels)
-{
-    char *text = malloc(nodes * 8 + 16), *end = text;
-    assert_non_null(text);
-    if (nodes == 1) end += sprintf(end, "(%c)", (char)('a' + ref_random_below(random, labels)));
-    else end = write_tree(random, end, nodes, most, labels);
-    *end = '\0';
-    return text;
-}
-
 /* Trees of 0, 1 and up to `nodes` nodes; every fourth is a copy of another. */
 static esp_dataset *random_trees(ref_random *random, size_t count, size_t nodes, size_t most, size_t labels)
 {
@@ -124,11 +84,15 @@ static void test_definition(void **state)
     esp_dataset *data = dataset_of_trees(text, TREES);
     for (size_t k = 0; k < SETTINGS; k++) {
         const char *expression = expression_of(&settings[k], "dag");
-        checked c = bind_as_is(expression, data, NULL);
-        for (size_t i = 0; i < TREES * TREES; i++)
-            check_dual(&c, i / TREES, i % TREES, definition(tree[i / TREES], tree[i % TREES], &settings[k]),
-                       expression);
-        unbind(&c);
+        checked c = checked_of(expression, data, data);
+        dual expected[TREES], self[TREES];
+        for (size_t i = 0; i < TREES; i++) {
+            for (size_t j = 0; j < TREES; j++) expected[j] = definition(tree[i], tree[j], &settings[k]);
+            compare_row(&c, i, expected, &random);
+            self[i] = expected[i];
+        }
+        compare_slopes(&c, self_of(&c, ESPI_ROWS), self, 1e-12, NULL, &random);
+        checked_free(&c);
     }
     esp_dataset_free(data);
     for (size_t i = 0; i < TREES; i++) {
@@ -149,8 +113,8 @@ static void test_differences(void **state)
         esp_dataset *others = random_trees(&random, 6, kinds[k].nodes, kinds[k].most, kinds[k].labels + 1);
         for (size_t i = 0; i < SETTINGS; i++) {
             const char *expression = expression_of(&settings[i], "dag");
-            check_gradient(expression, data, NULL, PARAMETERS, 1e-8, &random);
-            check_gradient(expression, others, data, PARAMETERS, 1e-8, &random);
+            compare_gradients(expression, data, data, 4e-3, ref_random_bits(&random));
+            compare_gradients(expression, others, data, 4e-3, ref_random_bits(&random));
         }
         esp_dataset_free(data);
         esp_dataset_free(others);
@@ -163,7 +127,15 @@ static void test_many(void **state)
     (void)state;
     ref_random random = {33};
     esp_dataset *many = random_trees(&random, 150, 12, 4, 3);
-    check_gradient("ptk(lambda=0.5, mu=0.3)", many, NULL, PARAMETERS, 1e-8, &random);
+    compare_gradients("ptk(lambda=0.5, mu=0.3)", many, many, 4e-3, 1);
+    esp_dataset_free(many);
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    ref_random random = {36};
+    esp_dataset *many = random_trees(&random, 150, 12, 4, 3);
     check_threads("ptk", many);
     esp_dataset_free(many);
 }
@@ -171,7 +143,7 @@ static void test_many(void **state)
 /* Nodes with so many cells that they come in several calls. */
 static void test_wide(void **state)
 {
-    enum { TREES = 3, CHILDREN = 400 };
+    enum { TREES = 3, CHILDREN = 300 };
     (void)state;
     ref_random random = {35};
     char *text[TREES];
@@ -183,7 +155,7 @@ static void test_wide(void **state)
         sprintf(end, ")");
     }
     esp_dataset *data = dataset_of_trees(text, TREES);
-    check_gradient("ptk(lambda=0.1, mu=0.01, terminal=2)", data, NULL, PARAMETERS, 1e-8, &random);
+    compare_gradients("ptk(lambda=0.1, mu=0.01, terminal=2)", data, data, 4e-3, 1);
     esp_dataset_free(data);
     for (size_t i = 0; i < TREES; i++) free(text[i]);
 }
@@ -196,25 +168,17 @@ static void test_chain(void **state)
     enum { DEPTH = 20000 };
     const double lambda = 0.5, mu = 0.4;
     (void)state;
-    char *text = malloc(DEPTH * 4 + 8), *end = text;
-    assert_non_null(text);
-    for (size_t i = 0; i < DEPTH; i++) end += sprintf(end, "(a ");
-    end += sprintf(end, "b");
-    for (size_t i = 0; i < DEPTH; i++) *end++ = ')';
-    *end = '\0';
+    char *text = chain("(a ", "b", DEPTH);
     esp_dataset *data = dataset_of_trees(&text, 1);
-    char expression[100];
-    snprintf(expression, sizeof expression, "ptk(lambda=%g, mu=%g, terminal=0)", lambda, mu);
-    checked c = bind_as_is(expression, data, NULL);
-    double gradient[ESPI_MAX_PARAMETERS] = {0}, self[ESPI_MAX_PARAMETERS] = {0}, one = 1.0;
-    esp_error err = {0};
-    assert_ok(c.part->class->gradient(c.part, c.workspace->part[0], 0, 0, 1, &one, gradient, &err), "chain", &err);
-    assert_ok(c.part->class->gradient_diagonal(c.part, ESPI_ROWS, NULL, &one, self, &err), "chain", &err);
+    checked c = checked_of(expression_of(&(setting){lambda, mu, 0.0}, "dag"), data, data);
+    double gradient[SLOPES], self[SLOPES];
+    gradient_of(&c, row_of(&c, 0), &(double){1.0}, gradient);
+    gradient_of(&c, self_of(&c, ESPI_ROWS), &(double){1.0}, self);
     const double pairs = (double)DEPTH * DEPTH, square = lambda * lambda;
     assert_close(gradient[0], pairs * 2.0 * mu * lambda / (1.0 - mu), 1e-3, "lambda");
     assert_close(gradient[1], pairs * square / ((1.0 - mu) * (1.0 - mu)), 1e-3, "mu");
-    for (size_t p = 0; p < PARAMETERS; p++) assert_close(self[p], gradient[p], 1e-12, "the tree with itself");
-    unbind(&c);
+    for (size_t p = 0; p < SLOPES; p++) assert_close(self[p], gradient[p], 1e-12, "the tree with itself");
+    checked_free(&c);
     esp_dataset_free(data);
     free(text);
 }
@@ -233,16 +197,16 @@ static void test_out_of_memory(void **state)
     (void)state;
     ref_random random = {34};
     esp_dataset *data = random_trees(&random, 8, 20, 4, 2);
-    check_out_of_memory("ptk", data);
+    check_out_of_memory("ptk", data, data);
     esp_dataset_free(data);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_definition),    cmocka_unit_test(test_differences), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_wide),          cmocka_unit_test(test_chain),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_definition), cmocka_unit_test(test_differences),   cmocka_unit_test(test_many),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_wide),          cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

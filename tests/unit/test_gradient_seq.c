@@ -1,10 +1,7 @@
 /* The gradient of the sequence kernel in lambda: against differences, against all places of all subsequences written
  * out, and by several threads. */
-#include "gradient_parts.h"
+#include "gradient_check.h"
 #include "seq_cases.h"
-
-#include "base/alloc.h"
-#include "base/parallel.h"
 
 /* -------------------------------------------------------------- differences */
 
@@ -149,18 +146,17 @@ static void test_definition(void **state)
     esp_dataset *data = dataset_of_tokens(t, COUNT);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         static features f[COUNT];
-        esp_kernel *kernel = kernel_of(cases[c].text);
+        checked leaf = checked_of(cases[c].text, data, data);
         for (size_t i = 0; i < COUNT; i++) f[i] = features_of(&t[i], cases[c].n, cases[c].lambda);
         for (size_t i = 0; i < COUNT; i++)
             for (size_t j = 0; j < COUNT; j++) {
-                const values v = {.kernel = kernel, .rows = data, .cols = data, .row = i, .from = j, .to = j + 1};
-                double gradient[MOST_PLACES];
-                gradient_of(&v, &(double){2.0}, gradient);
+                double gradient[SLOPES];
+                gradient_of(&leaf, (asked){.row = i, .from = j, .to = j + 1}, &(double){2.0}, gradient);
                 const double expected = 2.0 * slope_of(&f[i], &f[j]);
                 if (expected > 1e-200) assert_close(gradient[1], expected, 1e-13, cases[c].text);
                 else assert_true(gradient[1] >= 0.0 && gradient[1] < 1e-200);
             }
-        esp_kernel_free(kernel);
+        checked_free(&leaf);
     }
     esp_dataset_free(data);
 }
@@ -170,12 +166,11 @@ static void test_by_hand(void **state)
 {
     (void)state;
     esp_dataset *data = dataset_of("{\"w\": \"a b c\"}\n{\"w\": \"a b a c\"}\n");
-    esp_kernel *kernel = kernel_of("seq(n=4, lambda=0.5)");
-    const values v = {.kernel = kernel, .rows = data, .cols = data, .row = 0, .from = 1, .to = 2};
-    double gradient[MOST_PLACES];
-    gradient_of(&v, &(double){1.0}, gradient);
+    checked c = checked_of("seq(n=4, lambda=0.5)", data, data);
+    double gradient[SLOPES];
+    gradient_of(&c, (asked){.row = 0, .from = 1, .to = 2}, &(double){1.0}, gradient);
     assert_close(gradient[1], 3.75, 1e-15, "3 + 3 lambda^2");
-    esp_kernel_free(kernel);
+    checked_free(&c);
     esp_dataset_free(data);
 }
 
@@ -185,37 +180,22 @@ static void test_without_gaps(void **state)
 {
     (void)state;
     esp_dataset *data = random_data(3, 8, 6, 2, 1);
-    esp_kernel *kernel = kernel_of("seq(w, n=3, gap=0)");
-    values v = {.kernel = kernel, .rows = data, .cols = data, .row = 1, .from = 0, .to = 8};
+    checked c = checked_of("seq(w, n=3, gap=0)", data, data);
     const double weight[8] = {1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
     for (int diagonal = 0; diagonal < 2; diagonal++) {
-        double gradient[MOST_PLACES];
-        v.diagonal = diagonal == 1;
-        gradient_of(&v, weight, gradient);
-        for (size_t p = 0; p < places_of(&kernel->leaf[0]); p++) assert_true(gradient[p] == 0.0);
+        double gradient[SLOPES];
+        gradient_of(&c, diagonal ? self_of(&c, ESPI_ROWS) : row_of(&c, 1), weight, gradient);
+        for (size_t p = 0; p < SLOPES; p++) assert_true(gradient[p] == 0.0);
     }
-    esp_kernel_free(kernel);
+    checked_free(&c);
     esp_dataset_free(data);
 }
 
-static void test_pair_is_refused(void **state)
+static void test_refused(void **state)
 {
     (void)state;
     esp_dataset *data = random_data(3, 4, 6, 2, 1);
-    esp_kernel *kernel = kernel_of("seq(w, algorithm=pair)");
-    const values v = {.kernel = kernel, .rows = data, .cols = data};
-    espi_bound *bound = bound_of(&v);
-    const espi_part *part = bound->part[0];
-    void *workspace = part->class->workspace_new(part, NULL);
-    double gradient[4] = {0.0};
-    const double weight[4] = {1.0, 1.0, 1.0, 1.0};
-    esp_error err = {0};
-    assert_int_equal(part->class->gradient(part, workspace, 0, 0, 4, weight, gradient, &err), ESP_ERR_PARAM);
-    assert_non_null(strstr(err.message, "leave algorithm out"));
-    assert_int_equal(part->class->gradient_diagonal(part, ESPI_ROWS, NULL, weight, gradient, &err), ESP_ERR_PARAM);
-    part->class->workspace_free(workspace);
-    espi_bound_free(bound);
-    esp_kernel_free(kernel);
+    check_refused("seq(w, algorithm=pair)", data);
     esp_dataset_free(data);
 }
 
@@ -227,96 +207,33 @@ static void test_overflow(void **state)
     for (int i = 0; i < 1200; i++) at += sprintf(at, " a");
     sprintf(at, "\"}\n{\"w\": \"a b\"}\n");
     esp_dataset *data = dataset_of(lines);
-    esp_kernel *kernel = kernel_of("seq(w, n=inf, lambda=1)");
-    values v = {.kernel = kernel, .rows = data, .cols = data, .row = 0, .from = 0, .to = 2};
-    double gradient[MOST_PLACES];
-    gradient_of(&v, (const double[]){1.0, 0.0}, gradient);
+    checked c = checked_of("seq(w, n=inf, lambda=1)", data, data);
+    double gradient[SLOPES];
+    gradient_of(&c, row_of(&c, 0), (const double[]){1.0, 0.0}, gradient);
     assert_true(!isfinite(gradient[1]));
-    gradient_of(&v, (const double[]){0.0, 1.0}, gradient);
+    gradient_of(&c, row_of(&c, 0), (const double[]){0.0, 1.0}, gradient);
     assert_true(gradient[1] == 0.0);
-    v.diagonal = true;
-    gradient_of(&v, (const double[]){0.0, 1.0}, gradient);
+    gradient_of(&c, self_of(&c, ESPI_ROWS), (const double[]){0.0, 1.0}, gradient);
     assert_true(gradient[1] == 0.0);
-    esp_kernel_free(kernel);
+    checked_free(&c);
     esp_dataset_free(data);
 }
 
-/* ------------------------------------------------------------------- threads */
-
-enum { SHARED = 60 };
-
-typedef struct job {
-    const espi_part *part;
-    void *workspace[4];
-    double weight[SHARED], gradient[SHARED][4];
-} job;
-
-static esp_status one_row(void *context, size_t item, const espi_worker *worker, esp_error *err)
-{
-    job *j = context;
-    memset(j->gradient[item], 0, sizeof j->gradient[item]);
-    return j->part->class->gradient(j->part, j->workspace[worker->number], item, 0, item + 1, j->weight,
-                                    j->gradient[item], err);
-}
-
-/* What the first gradient makes is made once, whoever asks first. */
 static void test_threads(void **state)
 {
     (void)state;
-    esp_dataset *data = random_data(9, SHARED, 14, 5, 1);
-    esp_kernel *kernel = kernel_of("seq(w, n=3)");
-    static job jobs[2];
-    for (int k = 0; k < 2; k++) {
-        const int threads = k == 0 ? 1 : 4;
-        const values v = {.kernel = kernel, .rows = data, .cols = data};
-        espi_bound *bound = bound_of(&v);
-        esp_error err = {0};
-        jobs[k].part = bound->part[0];
-        for (int w = 0; w < threads; w++) jobs[k].workspace[w] = jobs[k].part->class->workspace_new(jobs[k].part, NULL);
-        for (size_t j = 0; j < SHARED; j++) jobs[k].weight[j] = 1.0 / (double)(j + 3);
-        const esp_run run = {.threads = threads};
-        assert_ok(espi_parallel(&run, "rows", SHARED, one_row, &jobs[k], &err), "rows", &err);
-        for (int w = 0; w < threads; w++) jobs[k].part->class->workspace_free(jobs[k].workspace[w]);
-        espi_bound_free(bound);
-    }
-    assert_memory_equal(jobs[0].gradient, jobs[1].gradient, sizeof jobs[0].gradient);
-    esp_kernel_free(kernel);
+    esp_dataset *data = random_data(9, 60, 14, 5, 1);
+    check_threads("seq(w, n=3)", data);
+    check_threads("seq(w, n=inf)", data);
     esp_dataset_free(data);
 }
 
-/* Every allocation of a gradient fails once; a later call must not see what is half made. */
-static void test_memory(void **state)
+static void test_out_of_memory(void **state)
 {
     (void)state;
     static const char *const texts[] = {"seq(w, n=3)", "seq(w, n=inf)", "seq(w, n=4, algorithm=match)"};
     esp_dataset *data = random_data(4, 12, 12, 3, 1);
-    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
-        esp_kernel *kernel = kernel_of(texts[t]);
-        const values v = {.kernel = kernel, .rows = data, .cols = data};
-        const double weight[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-        esp_error err = {0};
-        long failures = 0;
-        for (bool done = false; !done; failures += !done) {
-            espi_bound *bound = bound_of(&v);
-            const espi_part *part = bound->part[0];
-            void *workspace = part->class->workspace_new(part, NULL);
-            double first[4] = {0.0}, second[4] = {0.0}, whole[4] = {0.0};
-            const long live = espi_alloc_live();
-            espi_alloc_fail_after(failures);
-            esp_status status = part->class->gradient(part, workspace, 11, 0, 12, weight, first, &err);
-            if (status == ESP_OK) status = part->class->gradient_diagonal(part, ESPI_ROWS, NULL, weight, whole, &err);
-            espi_alloc_fail_after(-1);
-            done = status == ESP_OK;
-            if (!done) assert_int_equal(status, ESP_ERR_MEMORY);
-            assert_true(espi_alloc_live() >= live);
-            assert_ok(part->class->gradient(part, workspace, 11, 0, 12, weight, second, &err), texts[t], &err);
-            if (done) assert_memory_equal(first, second, sizeof first);
-            part->class->workspace_free(workspace);
-            espi_bound_free(bound);
-        }
-        assert_true(failures > 2);
-        esp_kernel_free(kernel);
-    }
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) check_out_of_memory(texts[t], data, data);
     esp_dataset_free(data);
     assert_int_equal(espi_alloc_live(), 0);
 }
@@ -324,11 +241,11 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_differences),     cmocka_unit_test(test_several_leaves),
-        cmocka_unit_test(test_long_gaps),       cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_by_hand),         cmocka_unit_test(test_without_gaps),
-        cmocka_unit_test(test_pair_is_refused), cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_threads),         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_differences), cmocka_unit_test(test_several_leaves),
+        cmocka_unit_test(test_long_gaps),   cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_by_hand),     cmocka_unit_test(test_without_gaps),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,7 @@
 /* The vector kernels' gradients, and rbf with a gamma for each feature: against differences, and against sums over the
  * features in long double. */
-#include "gradient_parts.h"
+#include "gradient_check.h"
 
-#include "base/alloc.h"
 #include "data/dataset.h"
 #include "kernel/online.h"
 
@@ -151,8 +150,8 @@ static void test_large(void **state)
         dataset_of("{\"x\": {\"a\": 1000000, \"b\": 3000000}}\n{\"x\": {\"a\": 1000001, \"b\": 2999999.5}}\n");
     assert_close(value_of("rbf(x, gamma=7, gamma.a=0.5, gamma.b=0.3)", data), exp(-0.575), 1e-12, "value");
     assert_close(value_of("rbf(x, gamma=0.3, gamma.a=0.5)", data), exp(-0.575), 1e-12, "value");
-    compare_gradients("rbf(x, gamma=0.3, gamma.a=0.5)", data, data, 0.05, 1);
-    compare_gradients("rbf(x, gamma=0.3)", data, data, 0.05, 1);
+    compare_gradients("rbf(x, gamma=0.3, gamma.a=0.5)", data, data, 0.01, 1);
+    compare_gradients("rbf(x, gamma=0.3)", data, data, 0.01, 1);
     esp_dataset_free(data);
 }
 
@@ -167,8 +166,8 @@ static void test_words(void **state)
     assert_close(gram[1], exp(-0.1 * 4.0 - 0.5), 1e-13, "the, a");
     assert_close(gram[2], exp(-0.1 * 4.0 - 0.5), 1e-13, "the, cat");
     assert_close(cross[0], exp(-0.1 - 0.5 - 0.01 * 4.0), 1e-13, "the, cat, dog");
-    compare_gradients(text, data, data, 0.05, 1);
-    compare_gradients(text, other, data, 0.05, 1);
+    compare_gradients(text, data, data, 0.01, 1);
+    compare_gradients(text, other, data, 0.01, 1);
     free(gram);
     free(cross);
     esp_dataset_free(data);
@@ -255,30 +254,27 @@ static void test_differences(void **state)
         setting s = setting_of(seed);
         for (size_t t = 0; t <= sizeof texts / sizeof *texts; t++) {
             const char *text = t < sizeof texts / sizeof *texts ? texts[t] : own_text;
-            compare_gradients(text, s.cols, s.cols, 0.05, seed);
-            compare_gradients(text, s.rows, s.cols, 0.05, seed);
-            compare_gradients(text, s.cols, s.rows, 0.05, seed);
+            compare_gradients(text, s.cols, s.cols, 0.01, seed);
+            compare_gradients(text, s.rows, s.cols, 0.01, seed);
+            compare_gradients(text, s.cols, s.rows, 0.01, seed);
         }
         setting_free(&s);
     }
 }
 
-/* A coef0 of 0 has a derivative that differences from both sides cannot be taken for. */
 static void test_coef0_zero(void **state)
 {
     (void)state;
     esp_dataset *data = dataset_of("{\"x\": [1, 2]}\n{\"x\": [3, 4]}\n{\"x\": [2, -1]}\n");
-    esp_kernel *kernel = kernel_of("poly(x, degree=3, gamma=0.5, coef0=0)");
-    values v = {.kernel = kernel, .rows = data, .cols = data, .row = 0, .from = 1, .to = 3};
-    double gradient[MOST_PLACES];
-    gradient_of(&v, (const double[]){2.0, 5.0}, gradient);
+    checked c = checked_of("poly(x, degree=3, gamma=0.5, coef0=0)", data, data);
+    double gradient[SLOPES];
+    gradient_of(&c, (asked){.row = 0, .from = 1, .to = 3}, (const double[]){2.0, 5.0}, gradient);
     assert_close(gradient[1], 2.0 * 3.0 * 5.5 * 5.5 * 11.0, 1e-14, "gamma");
     assert_close(gradient[2], 2.0 * 3.0 * 5.5 * 5.5, 1e-14, "coef0");
-    v.diagonal = true;
-    gradient_of(&v, (const double[]){1.0, 0.0, 0.0}, gradient);
+    gradient_of(&c, self_of(&c, ESPI_ROWS), (const double[]){1.0, 0.0, 0.0}, gradient);
     assert_close(gradient[1], 3.0 * 2.5 * 2.5 * 5.0, 1e-14, "gamma of a self-value");
     assert_close(gradient[2], 3.0 * 2.5 * 2.5, 1e-14, "coef0 of a self-value");
-    esp_kernel_free(kernel);
+    checked_free(&c);
     esp_dataset_free(data);
 }
 
@@ -287,14 +283,13 @@ static void test_definition(void **state)
 {
     (void)state;
     setting s = setting_of(4);
-    esp_kernel *kernel = kernel_of(own_text);
-    const espi_leaf *leaf = &kernel->leaf[0];
+    checked c = checked_of(own_text, s.rows, s.cols);
+    const espi_leaf *leaf = leaf_of(&c);
     double weight[COUNT];
     for (size_t j = 0; j < COUNT; j++) weight[j] = j % 2 == 0 ? 1.0 : -0.3 * (double)j;
     for (size_t i = 0; i < OTHERS; i++) {
-        const values v = {.kernel = kernel, .rows = s.rows, .cols = s.cols, .row = i, .from = 0, .to = COUNT};
-        double gradient[MOST_PLACES], expected[MOST_PLACES] = {0.0}, size[MOST_PLACES] = {0.0};
-        gradient_of(&v, weight, gradient);
+        double gradient[SLOPES], expected[SLOPES] = {0.0}, size[SLOPES] = {0.0};
+        gradient_of(&c, row_of(&c, i), weight, gradient);
         for (size_t f = 0; f < FEATURES; f++) {
             size_t place = 0; /* the shared gamma */
             for (size_t k = 0; k < leaf->symbols; k++)
@@ -305,11 +300,11 @@ static void test_definition(void **state)
                 size[place] += fabs(weight[j]) * rbf(&s.y[i], &s.x[j]) * d * d;
             }
         }
-        for (size_t p = 0; p < PARAMETERS + leaf->symbols; p++)
+        for (size_t p = 0; p < SLOPES; p++)
             if (!(fabs(gradient[p] - expected[p]) <= 1e-11 * size[p]))
                 fail_msg("row %zu, place %zu: %.17g instead of %.17g", i, p, gradient[p], expected[p]);
     }
-    esp_kernel_free(kernel);
+    checked_free(&c);
     setting_free(&s);
 }
 
@@ -321,12 +316,11 @@ static void test_close_examples(void **state)
     const double d = 1.10001 - 1.1;
     static const char *const texts[] = {"rbf(x, gamma=0.5)", "rbf(x, gamma=9, gamma.a=0.5, gamma.b=0.25)"};
     for (size_t t = 0; t < 2; t++) {
-        esp_kernel *kernel = kernel_of(texts[t]);
-        const values v = {.kernel = kernel, .rows = data, .cols = data, .row = 0, .from = 1, .to = 2};
-        double gradient[MOST_PLACES];
-        gradient_of(&v, &(double){0x1p40}, gradient);
-        assert_close(gradient[t == 0 ? 0 : PARAMETERS], -0x1p40 * d * d * exp(-0.5 * d * d), 1e-12, texts[t]);
-        esp_kernel_free(kernel);
+        checked c = checked_of(texts[t], data, data);
+        double gradient[SLOPES];
+        gradient_of(&c, (asked){.row = 0, .from = 1, .to = 2}, &(double){1.0}, gradient);
+        assert_close(gradient[t == 0 ? 0 : PARAMETERS], -d * d * exp(-0.5 * d * d), 1e-12, texts[t]);
+        checked_free(&c);
     }
     esp_dataset_free(data);
 }
@@ -338,12 +332,11 @@ static void test_far_examples(void **state)
     esp_dataset *data = dataset_of("{\"x\": {\"a\": 1e200}}\n{\"x\": {\"a\": -1e200}}\n{\"x\": {\"b\": 40}}\n");
     static const char *const texts[] = {"rbf(x, gamma=2)", "rbf(x, gamma=2, gamma.a=3)"};
     for (size_t t = 0; t < 2; t++) {
-        esp_kernel *kernel = kernel_of(texts[t]);
-        const values v = {.kernel = kernel, .rows = data, .cols = data, .row = 0, .from = 0, .to = 3};
-        double gradient[MOST_PLACES];
-        gradient_of(&v, (const double[]){1.0, 1.0, 1.0}, gradient);
-        for (size_t p = 0; p < places_of(&kernel->leaf[0]); p++) assert_true(gradient[p] == 0.0);
-        esp_kernel_free(kernel);
+        checked c = checked_of(texts[t], data, data);
+        double gradient[SLOPES];
+        gradient_of(&c, row_of(&c, 0), (const double[]){1.0, 1.0, 1.0}, gradient);
+        for (size_t p = 0; p < SLOPES; p++) assert_true(gradient[p] == 0.0);
+        checked_free(&c);
     }
     esp_dataset_free(data);
 }
@@ -360,7 +353,7 @@ static void test_memory(void **state)
         espi_bound *bound = NULL;
         esp_error err = {0};
         void *workspace = NULL;
-        double gradient[MOST_PLACES] = {0.0};
+        double gradient[SLOPES] = {0.0};
         espi_alloc_fail_after(failures);
         esp_status status = espi_bind(kernel, s.rows, s.cols, NULL, &bound, &err);
         const espi_part *part = status == ESP_OK ? bound->part[0] : NULL;

@@ -3,8 +3,6 @@
 #include "cases.h"
 #include "gtk_features.h"
 
-#include "base/alloc.h"
-
 static const char *const algorithms[] = {"fgtk3", "fgtk2", "fgtk1", "gtk"};
 enum { ALGORITHMS = 4 };
 
@@ -75,8 +73,8 @@ static void equals_its_feature_map(void **state)
 {
     (void)state;
     ref_random random = {20};
-    for (int round = 0; round < 300; round++) check_round(&random, 12, 40, 4);
-    for (int round = 0; round < 100; round++) check_round(&random, 8, 30, 8);
+    for (int round = 0; round < REPEATS(300); round++) check_round(&random, 12, 40, 4);
+    for (int round = 0; round < REPEATS(100); round++) check_round(&random, 8, 30, 8);
 }
 
 /* The diagonal is computed by itself; norms rely on it. */
@@ -246,7 +244,7 @@ static void is_positive_semi_definite(void **state)
     }
 }
 
-static char *chain(size_t depth, size_t labels, const char *word)
+static char *chain_of_labels(size_t depth, size_t labels, const char *word)
 {
     char *text = malloc(depth * 12 + 64), *end = text;
     assert_non_null(text);
@@ -261,7 +259,7 @@ static void deep_chains(void **state)
 {
     (void)state;
     for (size_t labels = 1; labels <= 5000; labels *= 5000) {
-        char *tree[2] = {chain(100000, labels, "a"), chain(100000, labels, "b")};
+        char *tree[2] = {chain_of_labels(100000, labels, "a"), chain_of_labels(100000, labels, "b")};
         esp_dataset *data = dataset_of_trees(tree, 2);
         /* Delta of two nodes of a chain with k productions below both is lambda (1 + Delta): l + l^2 + ... */
         double *gram = gram_of("norm(gtk(lambda=0.4, grammar={L0 -> [L0]}))", data, NULL, 2);
@@ -422,7 +420,28 @@ static void many_optional_children(void **state)
     for (size_t i = 0; i < MOST; i++) free(tree[i]);
 }
 
-/* Every allocation fails once, and nothing leaks. */
+typedef struct work {
+    const char *expression;
+    const esp_dataset *data, *two;
+} work;
+
+static esp_status multiply_and_score(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    const esp_run run = {.threads = 1};
+    esp_kernel *kernel = NULL;
+    esp_scorer *scorer = NULL;
+    double values[9];
+    esp_status status = esp_kernel_parse(w->expression, &kernel, err);
+    if (status == ESP_OK) status = esp_gram(kernel, w->data, w->two, &run, values, err);
+    if (status == ESP_OK) status = esp_scorer_new(kernel, w->data, &scorer, err);
+    if (status == ESP_OK) status = esp_scorer_add(scorer, 0, 1.0, err);
+    if (status == ESP_OK) status = esp_scorer_score(scorer, w->two, &run, values, err);
+    esp_scorer_free(scorer);
+    esp_kernel_free(kernel);
+    return status;
+}
+
 static void out_of_memory(void **state)
 {
     (void)state;
@@ -431,26 +450,7 @@ static void out_of_memory(void **state)
     for (size_t a = 0; a < ALGORITHMS; a++) {
         char text[256];
         snprintf(text, sizeof text, "norm(gtk(%s, algorithm=%s))", grammar_text, algorithms[a]);
-        esp_status status = ESP_ERR_MEMORY;
-        for (long n = 0; status == ESP_ERR_MEMORY; n++) {
-            esp_kernel *kernel = NULL;
-            esp_scorer *scorer = NULL;
-            esp_error err = {0};
-            double values[9];
-            const long live = espi_alloc_live();
-            espi_alloc_fail_after(n);
-            status = esp_kernel_parse(text, &kernel, &err);
-            if (status == ESP_OK) status = esp_gram(kernel, data, two, &(esp_run){.threads = 1}, values, &err);
-            if (status == ESP_OK) status = esp_scorer_new(kernel, data, &scorer, &err);
-            if (status == ESP_OK) status = esp_scorer_add(scorer, 0, 1.0, &err);
-            if (status == ESP_OK) status = esp_scorer_score(scorer, two, &(esp_run){.threads = 1}, values, &err);
-            espi_alloc_fail_after(-1);
-            esp_scorer_free(scorer);
-            esp_kernel_free(kernel);
-            assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-            assert_int_equal(espi_alloc_live(), live);
-        }
-        assert_int_equal(status, ESP_OK);
+        out_of_memory_everywhere(multiply_and_score, &(work){text, data, two});
     }
     esp_dataset_free(data);
     esp_dataset_free(two);

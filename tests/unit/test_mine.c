@@ -190,15 +190,6 @@ static void evaluate(list *l, const example *e, espi_metric metric)
     qsort(l->item, l->count, sizeof *l->item, best_first);
 }
 
-static const char *letters(const char *text, char out[LONGEST + 1])
-{
-    size_t n = 0;
-    for (; *text != '\0'; text++)
-        if (*text != ' ') out[n++] = *text;
-    out[n] = '\0';
-    return out;
-}
-
 /* What was mined is what the list holds at this threshold, in its order. */
 static void compare(const esp_patterns *p, const list *l, double tau, const esp_mine_options *o)
 {

@@ -213,7 +213,7 @@ static void long_kernels(void **state)
             esp_model_free(m);
             continue;
         }
-        const blob b = written(m);
+        const blob b = bytes_of(m);
         assert_ok(esp_model_parse(b.bytes, b.size, "some.model", &again, &err), "a long grammar", &err);
         assert_string_equal(esp_model_kernel(again), esp_model_kernel(m));
         unsigned char *kernel = b.bytes + fetch(entry_of(b, "kernel", 0) + 8, 8);
@@ -305,7 +305,7 @@ static void mutate(blob b, ref_random *random)
 static void random_forgeries(void **state)
 {
     (void)state;
-    enum { TRIALS = 20000 };
+    enum { TRIALS = REPEATS(20000) };
     ref_random random = {.state = 20240611};
     for (int r = 0; r < RECIPES; r++) {
         const blob good = file_of(r);
@@ -343,5 +343,5 @@ int main(void)
         cmocka_unit_test(sizes_without_grammars),
         cmocka_unit_test(random_forgeries),
     };
-    return cmocka_run_group_tests_name("hostile model files", tests, prepare, clear);
+    return cmocka_run_group_tests_name("hostile model files", tests, make_directory, remove_directory);
 }

@@ -1,40 +1,8 @@
 /* Output files appear complete or not at all. */
-#include "base/alloc.h"
 #include "base/output.h"
+#include "files.h"
 
-#include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static char directory[64]; /* where the files of these tests are */
-
-static int make_directory(void **state)
-{
-    (void)state;
-    strcpy(directory, "/tmp/espalier-test.XXXXXX");
-    return mkdtemp(directory) == NULL;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    return rmdir(directory); /* fails if a test left something */
-}
-
-static const char *in_directory(const char *name)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/%s", directory, name);
-    return path;
-}
 
 static void assert_content(const char *path, const char *expected)
 {
@@ -78,9 +46,7 @@ static void output_appears_when_committed(void **state)
 static void output_follows_links(void **state)
 {
     (void)state;
-    char link_path[128];
-    strcpy(link_path, in_directory("link"));
-    const char *path = in_directory("file");
+    const char *path = in_directory("file"), *link_path = in_directory("link");
     espi_output *output = NULL;
     assert_int_equal(espi_output_open(path, &output, NULL), ESP_OK);
     assert_int_equal(espi_output_commit(output, NULL), ESP_OK);
@@ -128,9 +94,9 @@ static void output_tells_what_went_wrong(void **state)
     assert_int_equal(espi_output_commit(output, &err), ESP_ERR_IO);
     assert_string_equal(err.message, "/dev/full: No space left on device");
 
-    char message[192];
+    char message[2 * PATH_SIZE];
     const char *path = in_directory("missing/file");
-    snprintf(message, sizeof message, "%s: No such file or directory", path);
+    snprintf(message, sizeof message, "%s/missing/file: No such file or directory", directory);
     assert_int_equal(espi_output_open(path, &output, &err), ESP_ERR_IO);
     assert_null(output);
     assert_string_equal(err.message, message);

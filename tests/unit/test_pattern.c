@@ -73,16 +73,6 @@ static void read_patterns(espi_trie *trie)
     esp_dataset_free(data);
 }
 
-/* "a b" -> "ab" */
-static const char *letters(const char *text, char out[LONGEST + 1])
-{
-    size_t n = 0;
-    for (; *text != '\0'; text++)
-        if (*text != ' ') out[n++] = *text;
-    out[n] = '\0';
-    return out;
-}
-
 static void text_of(const espi_trie *trie, size_t pattern, char out[64])
 {
     espi_text text = {0};

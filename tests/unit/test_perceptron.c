@@ -246,7 +246,7 @@ static void as_the_definition(void **state)
     (void)state;
     static const char *const forms[] = {"dag", "forest", "plain"};
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
-        for (uint64_t seed = 0; seed < 3; seed++) {
+        for (uint64_t seed = 0; seed < REPEATS(3); seed++) {
             print_message("%s, %s, %s, seed %d\n", expressions[scenarios[i].kernel], scenarios[i].labels,
                           forms[(i + seed) % 3], (int)seed);
             play(&scenarios[i], forms[(i + seed) % 3], 100 + seed);

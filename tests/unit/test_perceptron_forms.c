@@ -71,19 +71,15 @@ static void on_random_trees(void **state)
 static void on_propbank(void **state)
 {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    enum { EXAMPLES = 500 }; /* ten times as slow there, and the values are the same */
-#else
-    enum { EXAMPLES = 5000 };
-#endif
+    enum { EXAMPLES = SANITIZED ? 500 : 5000 };
     const char *folder = getenv("ESPALIER_DATA");
-    char path[4096], output[128];
+    char path[4096];
+    const char *output = in_directory("examples.jsonl");
     snprintf(path, sizeof path, "%s/srl/propbank/bolt_CTS.srl.gz", folder != NULL ? folder : "../shared/data");
     if (access(path, R_OK) != 0) {
         print_message("%s is missing: not compared with real data\n", path);
         skip();
     }
-    strcpy(output, in_directory("examples.jsonl"));
     const char *const paths[] = {path};
     const esp_srl_options some = {.limit = EXAMPLES};
     esp_dataset *data = NULL;
@@ -107,47 +103,31 @@ static const struct {
     size_t classes;
 } trials[] = {{"", 2}, {"epochs=2 average=1", 2}, {"vote=1 margin=0.5", 3}, {"epochs=2 shuffle=1 seed=9", 4}};
 
-/* What a perceptron that learned the other folds says of each, by the public functions alone. */
 static void validation_is_training_on_the_others(void **state)
 {
     (void)state;
-    enum { FOLDS = 4 };
-    static const char kernel[] = "sst(tree) + linear(x)";
     for (size_t t = 0; t < sizeof trials / sizeof *trials; t++) {
         examples e = examples_of(50 + t, 80, trials[t].classes, true);
-        esp_dataset *data = part_of(&e, NULL, 0, true);
-        espi_targets targets;
+        compare_with_training(&e, "perceptron", "sst(tree) + linear(x)", trials[t].settings, 4, 3, 1e-9);
+        examples_free(&e);
+    }
+}
+
+static void validation_is_the_same_in_threads(void **state)
+{
+    (void)state;
+    for (size_t t = 0; t < sizeof trials / sizeof *trials; t++) {
+        esp_dataset *data = labelled(50 + t, 80, trials[t].classes, true);
+        esp_predictions *one, *many;
         esp_error err = {0};
-        uint32_t fold[80];
-        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = ESPI_PERCEPTRON}, &err), "targets", &err);
-        assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
-        espi_targets_free(&targets);
-        esp_predictions *all = validated("perceptron", kernel, data, trials[t].settings, FOLDS, 3);
-        for (size_t f = 0; f < FOLDS; f++) {
-            esp_dataset *others = part_of(&e, fold, f, false), *held_out = part_of(&e, fold, f, true);
-            esp_model *model = trained("perceptron", kernel, others, trials[t].settings, NULL);
-            esp_predictions *told = predicted(model, held_out, 1);
-            for (size_t i = 0, n = 0; i < data->rows; i++) {
-                if (fold[i] != f) continue;
-                assert_string_equal(esp_predictions_label(all, i), esp_predictions_label(told, n));
-                for (size_t k = 0; k < told->columns; k++)
-                    assert_close(esp_predictions_column(all, i, k), esp_predictions_column(told, n, k), 1e-9, "score");
-                n++;
-            }
-            esp_predictions_free(told);
-            esp_model_free(model);
-            esp_dataset_free(others);
-            esp_dataset_free(held_out);
-        }
-        esp_predictions *many = NULL;
-        assert_ok(
-            validate("perceptron", kernel, data, trials[t].settings, FOLDS, 3, &(esp_run){.threads = 3}, &many, &err),
-            "threads", &err);
-        assert_memory_equal(all->column, many->column, all->count * all->columns * sizeof *all->column);
-        esp_predictions_free(all);
+        for (int threads = 1; threads <= 3; threads += 2)
+            assert_ok(validate("perceptron", "sst(tree) + linear(x)", data, trials[t].settings, 4, 3,
+                               &(esp_run){.threads = threads}, threads == 1 ? &one : &many, &err),
+                      trials[t].settings, &err);
+        assert_memory_equal(one->column, many->column, one->count * one->columns * sizeof *one->column);
+        esp_predictions_free(one);
         esp_predictions_free(many);
         esp_dataset_free(data);
-        examples_free(&e);
     }
 }
 
@@ -209,8 +189,9 @@ static void grid_search(void **state)
 static world small;
 
 /* All of it: a stream, a checkpoint in its middle, a file, going on, and resuming with more classes. */
-static esp_status whole_life(const char *kernel, const char *data, esp_error *err)
+static esp_status whole_life(const void *kernel, esp_error *err)
 {
+    const char *data = in_directory("data");
     esp_online *online = NULL, *again = NULL, *more = NULL;
     esp_model *model = NULL, *end = NULL;
     esp_kernel *k = NULL;
@@ -240,28 +221,12 @@ static void memory_runs_out(void **state)
 {
     (void)state;
     static const char *const all[] = {"norm(sst(tree)) + poly(x)", "sst(tree, bow=1)*linear(x)"};
-    char data[128];
+    const char *data = in_directory("data");
     world first;
-    strcpy(data, in_directory("data"));
     world_make(&small, 1, 9, "A B");
     world_make(&first, 2, 14, "B A C");
-    FILE *file = fopen(data, "wb");
-    assert_non_null(file);
-    fputs(first.lines, file);
-    fclose(file);
-    for (size_t i = 0; i < 2; i++) {
-        bool reached = true;
-        for (long n = 0; reached; n++) {
-            const long live = espi_alloc_live();
-            esp_error err = {0};
-            espi_alloc_fail_after(n);
-            const esp_status status = whole_life(all[i], data, &err);
-            reached = espi_alloc_fail_after(-1) < 0;
-            if (status != ESP_OK && (status != ESP_ERR_MEMORY || !reached || err.message[0] == '\0'))
-                fail_msg("allocation %ld: status %d, '%s'", n, (int)status, err.message);
-            if (espi_alloc_live() != live) fail_msg("allocation %ld: %ld blocks left", n, espi_alloc_live() - live);
-        }
-    }
+    spill(data, first.lines, strlen(first.lines));
+    for (size_t i = 0; i < 2; i++) out_of_memory_everywhere(whole_life, all[i]);
     unlink(data);
     world_free(&small);
     world_free(&first);
@@ -273,6 +238,7 @@ int main(void)
         cmocka_unit_test(on_random_trees),
         cmocka_unit_test(on_propbank),
         cmocka_unit_test(validation_is_training_on_the_others),
+        cmocka_unit_test(validation_is_the_same_in_threads),
         cmocka_unit_test(folds_without_a_class),
         cmocka_unit_test(grid_search),
         cmocka_unit_test(memory_runs_out),

@@ -4,18 +4,10 @@
 
 #include <fcntl.h>
 
-static void spill(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
-
 /* -------------------------------------------------------------- checkpoints */
 
 typedef struct diary { /* the model after every example, where there is one */
-    bytes page[4 * WORLD];
+    blob page[4 * WORLD];
     size_t pages, calls;
 } diary;
 
@@ -67,28 +59,28 @@ static void checkpoints_everywhere(void **state)
         const char *path = in_directory("data");
         print_message("%s, %s\n", c->kernel, c->settings);
         world_make(&w, 40 + i, 24, c->labels);
-        spill(path, w.lines);
+        spill(path, w.lines, strlen(w.lines));
         d.pages = d.calls = 0;
         esp_online_watch(online, 1, write_page, &d);
         run_course(c, online, &w, path);
         assert_int_equal(d.calls, strstr(c->settings, "epochs=2") ? 48 : 24);
-        const bytes all = bytes_of_online(online);
+        const blob all = bytes_of_online(online);
         esp_online_free(online);
         for (size_t k = 0; k < d.pages; k++) {
             esp_model *checkpoint = model_of_bytes(d.page[k]);
             assert_ok(go_on(checkpoint, c->kernel, c->settings, &again, &err), "continue", &err);
             esp_model_free(checkpoint);
-            const bytes same = bytes_of_online(again);
+            const blob same = bytes_of_online(again);
             same_bytes(d.page[k], same);
             run_course(c, again, &w, path);
-            const bytes end = bytes_of_online(again);
+            const blob end = bytes_of_online(again);
             same_bytes(all, end);
             esp_online_free(again);
-            free(end.at);
-            free(same.at);
-            free(d.page[k].at);
+            free(end.bytes);
+            free(same.bytes);
+            free(d.page[k].bytes);
         }
-        free(all.at);
+        free(all.bytes);
         unlink(path);
         world_free(&w);
     }
@@ -108,11 +100,11 @@ static void resuming(void **state)
         assert_ok(esp_online_learn(one, first.data, NULL, &err), "first", &err);
         assert_ok(esp_online_learn(one, second.data, NULL, &err), "second", &err);
         assert_ok(esp_online_learn(two, first.data, NULL, &err), "first", &err);
-        const bytes between = bytes_of_online(two);
+        const blob between = bytes_of_online(two);
         esp_model *model = model_of_bytes(between);
         assert_ok(resume(model, "", &again, &err), "resume", &err);
         assert_ok(esp_online_learn(again, second.data, NULL, &err), "second", &err);
-        const bytes a = bytes_of_online(one), b = bytes_of_online(again);
+        const blob a = bytes_of_online(one), b = bytes_of_online(again);
         same_bytes(a, b);
         esp_model_free(model);
         esp_online_free(one);
@@ -120,9 +112,9 @@ static void resuming(void **state)
         esp_online_free(again);
         world_free(&first);
         world_free(&second);
-        free(between.at);
-        free(a.at);
-        free(b.at);
+        free(between.bytes);
+        free(a.bytes);
+        free(b.bytes);
     }
 }
 
@@ -141,9 +133,9 @@ static void resuming_with_other_vectors(void **state)
             assert_ok(esp_online_learn(online, first, NULL, &err), lines[i], &err);
             assert_ok(esp_online_learn(online, second, NULL, &err), lines[k], &err);
             assert_ok(esp_online_learn(online, third, NULL, &err), lines[0], &err);
-            const bytes b = bytes_of_online(online);
+            const blob b = bytes_of_online(online);
             esp_model_free(model_of_bytes(b));
-            free(b.at);
+            free(b.bytes);
             esp_online_free(online);
             esp_dataset_free(first);
             esp_dataset_free(second);
@@ -207,7 +199,7 @@ static void a_stream_learns_the_same(void **state)
         const char *path = in_directory("data");
         esp_online *memory = online_of(c->kernel, c->settings), *stream = online_of(c->kernel, c->settings);
         world_make(&w, 60 + i, WORLD, c->labels);
-        spill(path, w.lines);
+        spill(path, w.lines, strlen(w.lines));
         assert_ok(esp_online_learn(memory, w.data, NULL, &err), "learn", &err);
         assert_ok(esp_online_read(stream, path, NULL, NULL, &err), "read", &err);
         same_lessons(memory, stream, w.data);
@@ -227,7 +219,7 @@ static void standard_input(void **state)
     esp_online *twice = online_of("sst(tree)", "epochs=2"), *once = online_of("sst(tree)", ""),
                *memory = online_of("sst(tree)", "");
     world_make(&w, 5, WORLD, "1 -1");
-    spill(path, w.lines);
+    spill(path, w.lines, strlen(w.lines));
     assert_refused(esp_online_read(twice, "-", NULL, NULL, &err), &err,
                    "standard input can be read once, but epochs is 2");
     const int kept = dup(STDIN_FILENO), fd = open(path, O_RDONLY);
@@ -262,17 +254,17 @@ static void other_inputs(void **state)
     char *line = w.lines;
     for (int i = 0; i < 7; i++) line = strchr(line, '\n') + 1;
     *line = '\0';
-    spill(path, w.lines);
+    spill(path, w.lines, strlen(w.lines));
     assert_ok(go_on(checkpoint, "sst(tree)", "epochs=1", &again, &err), "continue", &err);
     assert_refused(esp_online_read(again, path, NULL, NULL, &err), &err,
                    "the checkpoint has seen 18 examples, but the input has only 7");
     esp_online_free(again);
     esp_model_free(checkpoint);
-    for (size_t k = 0; k < d.pages; k++) free(d.page[k].at);
+    for (size_t k = 0; k < d.pages; k++) free(d.page[k].bytes);
     esp_online_free(online);
 
     strcpy(line, "{\"y\": 1, \"tree\": \"(S\", \"x\": {}}\n");
-    spill(path, w.lines);
+    spill(path, w.lines, strlen(w.lines));
     online = online_of("sst(tree)", "epochs=2");
     const esp_read_options skip = {.skip_bad = true};
     assert_ok(esp_online_read(online, path, &skip, NULL, &err), "bad lines", &err);
@@ -294,7 +286,7 @@ static void shuffling(void **state)
     esp_error err = {0};
     static const char *const settings[] = {"epochs=2 shuffle=1", "epochs=2 shuffle=1", "epochs=2 shuffle=1 seed=2",
                                            "epochs=2"};
-    bytes b[4];
+    blob b[4];
     world_make(&w, 7, WORLD, "1 -1");
     for (size_t i = 0; i < 4; i++) {
         esp_online *online = online_of("sst(tree)", settings[i]);
@@ -303,8 +295,8 @@ static void shuffling(void **state)
         esp_online_free(online);
     }
     same_bytes(b[0], b[1]);
-    assert_true(b[0].size != b[2].size || memcmp(b[0].at, b[2].at, b[0].size) != 0);
-    for (size_t i = 0; i < 4; i++) free(b[i].at);
+    assert_true(b[0].size != b[2].size || memcmp(b[0].bytes, b[2].bytes, b[0].size) != 0);
+    for (size_t i = 0; i < 4; i++) free(b[i].bytes);
     uint32_t order[3][100]; /* a permutation, another one in each epoch and for each seed */
     for (size_t i = 0; i < 3; i++) {
         bool seen[100] = {false};
@@ -357,13 +349,13 @@ static void cancellation(void **state)
     const char *path = in_directory("data");
     world_make(&w, 8, WORLD, "B A C");
     char *lines = repeated(&w, 20);
-    spill(path, lines);
+    spill(path, lines, strlen(lines));
     esp_dataset *data = dataset_of(lines);
     for (int stream = 0; stream < 2; stream++) {
         esp_online *whole = online_of(kernel, settings), *again;
         assert_ok(stream ? esp_online_read(whole, path, NULL, NULL, &err) : esp_online_learn(whole, data, NULL, &err),
                   "whole", &err);
-        const bytes all = bytes_of_online(whole);
+        const blob all = bytes_of_online(whole);
         for (int calls = 1; calls < 12; calls += 3) {
             int left = calls;
             const esp_run run = {.threads = 1, .progress = after_some, .user = &left};
@@ -380,15 +372,15 @@ static void cancellation(void **state)
                 assert_ok(stream ? esp_online_read(again, path, NULL, NULL, &err)
                                  : esp_online_learn(again, data, NULL, &err),
                           "the rest", &err);
-                const bytes end = bytes_of_online(again);
+                const blob end = bytes_of_online(again);
                 same_bytes(all, end);
-                free(end.at);
+                free(end.bytes);
                 esp_online_free(again);
                 esp_model_free(model);
             }
             esp_online_free(online);
         }
-        free(all.at);
+        free(all.bytes);
         esp_online_free(whole);
     }
     esp_model *model = (esp_model *)(uintptr_t)1;

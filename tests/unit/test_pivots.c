@@ -1,5 +1,4 @@
 /* Randomly pivoted Cholesky: the factor against its definition, the draws against their probabilities. */
-#include "base/alloc.h"
 #include "cases.h"
 #include "learn/pivots.h"
 
@@ -285,30 +284,22 @@ static void test_what_cannot_be_is_told(void **state)
     end(&d);
 }
 
+static esp_status draw_some(const void *argument, esp_error *err)
+{
+    const drawn *d = argument;
+    const espi_pivot_options options = {.count = 20, .factor = true};
+    espi_pivots p;
+    const esp_status status = espi_pivots_draw(d->bound, &options, &(esp_run){.threads = 1}, &p, err);
+    if (status == ESP_OK) espi_pivots_free(&p);
+    return status;
+}
+
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     drawn d = start("rbf(x)", points(8, 100, 2, 2, 0));
-    const espi_pivot_options options = {.count = 20, .factor = true};
-    const long live = espi_alloc_live();
-    for (long n = 0;; n++) {
-        espi_pivots p;
-        esp_error err = {0};
-        espi_alloc_fail_after(n);
-        const esp_status status = espi_pivots_draw(d.bound, &options, &(esp_run){.threads = 1}, &p, &err);
-        const bool untouched = espi_alloc_fail_after(-1) >= 0;
-        if (status == ESP_OK) espi_pivots_free(&p);
-        else assert_int_equal(status, ESP_ERR_MEMORY);
-        assert_int_equal(espi_alloc_live(), live);
-        if (untouched) break;
-    }
+    out_of_memory_everywhere(draw_some, &d);
     end(&d);
-}
-
-static int no_blocks_left(void **state)
-{
-    (void)state;
-    return espi_alloc_live() != 0;
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)

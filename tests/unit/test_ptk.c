@@ -1,13 +1,8 @@
 /* The partial tree kernel against its definition, which is written out here: all pairs of increasing sequences of
  * children, one by one. */
-#include "base/alloc.h"
-#include "cases.h"
+#include "ptk_cases.h"
 
 /* ------------------------------------------------------------- definition */
-
-typedef struct setting {
-    double lambda, mu, terminal;
-} setting;
 
 static double delta(const ref_tree *a, const ref_tree *b, const setting *s);
 
@@ -47,35 +42,6 @@ static double definition(const ref_tree *a, const ref_tree *b, const setting *s)
     return sum;
 }
 
-/* ------------------------------------------------------------ random trees */
-
-/* Appends a random tree of `nodes` nodes, every node with at most `most` children while that lasts; leaves and inner
- * nodes have the same labels. */
-static char *write_tree(ref_random *random, char *at, size_t nodes, size_t most, size_t labels)
-{
-    const char label = (char)('a' + ref_random_below(random, labels));
-    if (nodes == 1) return at + sprintf(at, "%c", label);
-    at += sprintf(at, "(%c", label);
-    const size_t children = 1 + ref_random_below(random, most < nodes - 1 ? most : nodes - 1);
-    size_t left = nodes - 1;
-    for (size_t k = children; k > 0; k--) {
-        const size_t size = k == 1 ? left : 1 + ref_random_below(random, left - k + 1);
-        *at++ = ' ';
-        at = write_tree(random, at, size, most, labels);
-        left -= size;
-    }
-    return at + sprintf(at, ")");
-}
-
-static char *random_tree(ref_random *random, size_t nodes, size_t most, size_t labels)
-{
-    char *text = malloc(nodes * 8 + 16), *at = text;
-    assert_non_null(text);
-    if (nodes == 1) sprintf(at, "(%c)", (char)('a' + ref_random_below(random, labels)));
-    else *write_tree(random, at, nodes, most, labels) = '\0';
-    return text;
-}
-
 static esp_dataset *random_trees(ref_random *random, size_t count, size_t nodes, size_t most, size_t labels)
 {
     char **text = malloc(count * sizeof *text);
@@ -85,14 +51,6 @@ static esp_dataset *random_trees(ref_random *random, size_t count, size_t nodes,
     for (size_t i = 0; i < count; i++) free(text[i]);
     free(text);
     return data;
-}
-
-static const char *expression_of(const setting *s, const char *algorithm)
-{
-    static char text[200];
-    snprintf(text, sizeof text, "ptk(lambda=%.17g, mu=%.17g, terminal=%.17g, algorithm=%s)", s->lambda, s->mu,
-             s->terminal, algorithm);
-    return text;
 }
 
 static void assert_same_matrix(const double *a, const double *b, size_t count, double tolerance, const char *what)
@@ -288,17 +246,6 @@ static void test_norm(void **state)
     }
 }
 
-static char *chain(size_t nodes)
-{
-    char *text = malloc(nodes * 4 + 8), *at = text;
-    assert_non_null(text);
-    for (size_t i = 1; i < nodes; i++) at += sprintf(at, "(a ");
-    *at++ = 'a';
-    memset(at, ')', nodes - 1);
-    at[nodes - 1] = '\0';
-    return text;
-}
-
 /* K of two chains of one label: Delta of nodes at heights i and j depends on the lower of them only. */
 static double chain_value(size_t shorter, size_t longer, const setting *s)
 {
@@ -317,7 +264,7 @@ static void test_deep_chains(void **state)
     (void)state;
     const setting s = {0.4, 0.4, 3};
     char *tree[TREES];
-    for (size_t i = 0; i < TREES; i++) tree[i] = chain(nodes[i]);
+    for (size_t i = 0; i < TREES; i++) tree[i] = chain("(a ", "a", nodes[i] - 1);
     esp_dataset *data = dataset_of_trees(tree, TREES), *small = dataset_of_trees(tree, TREES - 1);
     double *gram = gram_of(expression_of(&s, "dag"), data, NULL, 1);
     double *pair = gram_of(expression_of(&s, "pair"), small, NULL, 1);
@@ -456,7 +403,7 @@ static int refuse(void *user, const char *stage, double fraction)
 static void test_long_row_can_be_stopped(void **state)
 {
     (void)state;
-    char *tree[] = {chain(6000)};
+    char *tree[] = {chain("(a ", "a", 5999)};
     esp_dataset *data = dataset_of_trees(tree, 1);
     esp_kernel *kernel = kernel_of("ptk(mu=1)"); /* whose columns never stop changing */
     int asked = 0;
@@ -467,7 +414,7 @@ static void test_long_row_can_be_stopped(void **state)
     esp_kernel_free(kernel);
     esp_dataset_free(data);
     free(tree[0]);
-    tree[0] = chain(24000);
+    tree[0] = chain("(a ", "a", 23999);
     data = dataset_of_trees(tree, 1);
     kernel = kernel_of("ptk(mu=1)");
     asked = 0;
@@ -477,7 +424,18 @@ static void test_long_row_can_be_stopped(void **state)
     free(tree[0]);
 }
 
-/* The n-th allocation fails, for every n: memory is named as the reason, nothing leaks, and in the end it works. */
+typedef struct work {
+    const esp_kernel *kernel;
+    const esp_dataset *rows, *cols;
+} work;
+
+static esp_status multiply(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    double gram[12];
+    return esp_gram(w->kernel, w->rows, w->cols, &(esp_run){.threads = 1}, gram, err);
+}
+
 static void test_memory_runs_out(void **state)
 {
     static const char *const kernels[] = {"norm(ptk)", "ptk(algorithm=pair)"};
@@ -486,17 +444,7 @@ static void test_memory_runs_out(void **state)
     esp_dataset *rows = random_trees(&random, 3, 90, 4, 3), *cols = random_trees(&random, 4, 20, 4, 4);
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
         esp_kernel *kernel = kernel_of(kernels[k]);
-        esp_status status = ESP_ERR_MEMORY;
-        for (long n = 0; status != ESP_OK; n++) {
-            double gram[12];
-            esp_error err = {0};
-            const long live = espi_alloc_live();
-            espi_alloc_fail_after(n);
-            status = esp_gram(kernel, rows, cols, &(esp_run){.threads = 1}, gram, &err);
-            espi_alloc_fail_after(-1);
-            assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-            assert_int_equal(espi_alloc_live(), live);
-        }
+        out_of_memory_everywhere(multiply, &(work){kernel, rows, cols});
         esp_kernel_free(kernel);
     }
     esp_dataset_free(rows);

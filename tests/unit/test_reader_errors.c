@@ -1,16 +1,7 @@
 /* Unit tests of the readers: where and how errors are told, and how bad examples are skipped. */
-#include "espalier.h"
+#include "files.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zlib.h>
-
-#include <cmocka.h>
 
 /* ------------------------------------------------------------------- errors */
 
@@ -207,8 +198,8 @@ static void bad_examples_are_skipped(void **state)
 static void a_truncated_file_is_never_skipped(void **state)
 {
     (void)state;
-    char path[64], line[128];
-    snprintf(path, sizeof path, "/tmp/espalier-test-%ld.gz", (long)getpid());
+    char path[PATH_SIZE], line[128];
+    temporary_file("", path);
     gzFile file = gzopen(path, "wb");
     assert_non_null(file);
     for (int i = 0; i < 20000; i++) {

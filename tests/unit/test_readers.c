@@ -1,16 +1,7 @@
 /* Unit tests of the readers: what each format becomes. */
-#include "base/alloc.h"
-#include "espalier.h"
+#include "cases.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 static esp_dataset *parse(const char *text, const esp_read_options *options)
 {
@@ -257,6 +248,16 @@ static void reading_can_be_stopped(void **state)
     assert_non_null(strstr(err.message, "1.0 kB allowed"));
 }
 
+static esp_status read_text(const void *argument, esp_error *err)
+{
+    const esp_read_options options = {.skip_bad = true};
+    esp_dataset *data;
+    const esp_status status = esp_dataset_parse(argument, strlen(argument), "in", &options, NULL, &data, err);
+    assert_true((status == ESP_OK) == (data != NULL));
+    esp_dataset_free(data);
+    return status;
+}
+
 static void memory_may_run_out_anywhere(void **state)
 {
     (void)state;
@@ -272,23 +273,7 @@ static void memory_may_run_out_anywhere(void **state)
         "T\td\t0\t(TOP (S (V go)))\nP\t0\tgo\tgo.01\tV:0-0\n",
         "(a b))\n(c d)\n",
     };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        const long live = espi_alloc_live();
-        esp_status status = ESP_ERR_MEMORY;
-        for (long n = 0; status != ESP_OK; n++) {
-            esp_dataset *data;
-            esp_error err = {0};
-            assert_true(n < 1000);
-            espi_alloc_fail_after(n);
-            status = esp_dataset_parse(texts[i], strlen(texts[i]), "in", &(esp_read_options){.skip_bad = true}, NULL,
-                                       &data, &err);
-            espi_alloc_fail_after(-1);
-            if (status != ESP_OK) assert_int_equal(status, ESP_ERR_MEMORY);
-            assert_true((status == ESP_OK) == (data != NULL));
-            esp_dataset_free(data);
-            assert_int_equal(espi_alloc_live(), live);
-        }
-    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) out_of_memory_everywhere(read_text, texts[i]);
 }
 
 /* A line much longer than the buffer of the stream, with bytes of every kind at its edges. */

@@ -1,33 +1,22 @@
 /* Reports: the data block is JSON that ends nothing early, whatever the labels are; its numbers are those of
  * predictions, metrics and explanations; what is counted is right. That a browser shows it is tested in tests/report.
  */
-#include "base/alloc.h"
+#include "files.h"
 #include "json_value.h"
 #include "learning.h"
 #include "report/report.h"
 
-#include <unistd.h>
-
 /* ------------------------------------------------------------------- pages */
 
-static char path[] = "/tmp/espalier-report-XXXXXX";
+static char path[PATH_SIZE];
 
 static char *page_of(const esp_model *model, const esp_dataset *data, const esp_report_options *wanted, int threads)
 {
     esp_error err = {0};
     assert_ok(esp_report_write(model, data, wanted, path, &(esp_run){.threads = threads}, &err), "report", &err);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    const size_t size = (size_t)ftell(file);
-    char *page = malloc(size + 1);
-    assert_non_null(page);
-    rewind(file);
-    assert_int_equal(fread(page, 1, size, file), size);
-    page[size] = '\0';
-    assert_int_equal(strlen(page), size); /* no NUL byte, whatever the labels have */
-    fclose(file);
-    return page;
+    const blob page = slurp(path);
+    assert_int_equal(strlen((char *)page.bytes), page.size); /* no NUL byte, whatever the labels have */
+    return (char *)page.bytes;
 }
 
 static size_t count_of(const char *text, const char *piece)
@@ -352,30 +341,29 @@ static void large_trees_are_cut(void **state)
 
 /* -------------------------------------------------------------------- memory */
 
+typedef struct work {
+    const esp_model *model;
+    const esp_dataset *data;
+} work;
+
+static esp_status write_report(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    const esp_report_options wanted = {.examples = 2, .top = 2};
+    return esp_report_write(w->model, w->data, &wanted, path, &(esp_run){.threads = 1}, err);
+}
+
 static void memory_runs_out(void **state)
 {
     (void)state;
-    examples some = examples_of(3, 8, 2, false);
-    esp_dataset *data = part_of(&some, NULL, 0, true);
+    esp_dataset *data = labelled(3, 8, 2, false);
     esp_model *model = model_of("svm", "norm(sst(tree)) + 0.3*poly(x)", data, NULL, 0);
-    const esp_report_options wanted = {.examples = 2, .top = 2};
-    bool reached = true;
+    const work w = {model, data};
     esp_error err = {0};
-    /* The first prediction keeps what it prepares. */
-    assert_ok(esp_report_write(model, data, &wanted, path, NULL, &err), "report", &err);
-    for (long n = 0; reached; n++) {
-        const long live = espi_alloc_live();
-        err.message[0] = '\0';
-        espi_alloc_fail_after(n);
-        const esp_status status = esp_report_write(model, data, &wanted, path, &(esp_run){.threads = 1}, &err);
-        reached = espi_alloc_fail_after(-1) < 0;
-        if (status != ESP_OK && (status != ESP_ERR_MEMORY || err.message[0] == '\0'))
-            fail_msg("allocation %ld refused: status %d, '%s'", n, (int)status, err.message);
-        if (espi_alloc_live() != live) fail_msg("allocation %ld refused: %ld blocks left", n, espi_alloc_live() - live);
-    }
+    assert_ok(write_report(&w, &err), "report", &err); /* the first prediction keeps what it prepares */
+    out_of_memory_everywhere(write_report, &w);
     esp_model_free(model);
     esp_dataset_free(data);
-    examples_free(&some);
 }
 
 static int stop(void *user, const char *stage, double fraction)
@@ -403,18 +391,21 @@ static void can_be_cancelled(void **state)
     examples_free(&some);
 }
 
-static int end(void **state)
+static int begin(void **state)
 {
     (void)state;
-    remove(path);
+    temporary_file("", path);
     return 0;
+}
+
+static int end(void **state)
+{
+    remove(path);
+    return no_blocks_left(state);
 }
 
 int main(void)
 {
-    const int fd = mkstemp(path);
-    if (fd < 0) return 1;
-    close(fd);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_gets_out),
         cmocka_unit_test(tells_what_the_model_says),
@@ -428,5 +419,5 @@ int main(void)
         cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(can_be_cancelled),
     };
-    return cmocka_run_group_tests_name("report", tests, NULL, end);
+    return cmocka_run_group_tests_name("report", tests, begin, end);
 }

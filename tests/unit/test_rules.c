@@ -1,28 +1,17 @@
 /* Grammar rules: the file, the same inside kernel expressions, learning and checking. */
-#include "cases.h"
+#include "files.h"
 
-#include "base/alloc.h"
 #include "kernel/kernel.h"
 #include "kernel/rules.h"
 
-#include <unistd.h>
-
-static char path[] = "/tmp/test-rules-XXXXXX";
-
-static void write_file(const char *bytes, size_t size)
-{
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    fclose(file);
-}
+static char path[PATH_SIZE];
 
 /* What the rules of a file come to, as a kernel prints them. */
 static void assert_reads(const char *text, const char *expected)
 {
     espi_rules *rules = NULL;
     esp_error err = {0};
-    write_file(text, strlen(text));
+    spill(path, text, strlen(text));
     assert_ok(espi_rules_read(path, &rules, &err), text, &err);
     assert_string_equal(rules->text, expected);
     espi_rules_free(rules);
@@ -96,7 +85,7 @@ static void faults(void **state)
         espi_rules *rules = (espi_rules *)(uintptr_t)1;
         esp_error err = {0};
         char expected[400];
-        write_file(all[i].text, strlen(all[i].text));
+        spill(path, all[i].text, strlen(all[i].text));
         assert_int_equal(espi_rules_read(path, &rules, &err), ESP_ERR_PARSE);
         assert_null(rules);
         snprintf(expected, sizeof expected, "%s%s", path, all[i].message);
@@ -105,7 +94,7 @@ static void faults(void **state)
     }
     espi_rules *rules = NULL;
     esp_error err = {0};
-    write_file("NP -> D\0T", 9);
+    spill(path, "NP -> D\0T", 9);
     assert_int_equal(espi_rules_read(path, &rules, &err), ESP_ERR_PARSE);
     assert_non_null(strstr(err.message, ":1:8: a NUL byte; text must not contain any"));
     assert_int_equal(espi_rules_read("/nowhere/at.all", &rules, &err), ESP_ERR_IO);
@@ -117,7 +106,7 @@ static void a_long_line(void **state)
     enum { CHILDREN = 200000 };
     char *text = malloc(CHILDREN * 4 + 16), *end = text + sprintf(text, "A ->");
     for (size_t i = 0; i < CHILDREN; i++) end += sprintf(end, i % 2 ? " [B]" : " B");
-    write_file(text, (size_t)(end - text));
+    spill(path, text, (size_t)(end - text));
     espi_rules *rules = NULL;
     esp_error err = {0};
     assert_ok(espi_rules_read(path, &rules, &err), "a long line", &err);
@@ -174,10 +163,10 @@ static void in_expressions(void **state)
 static void files_in_expressions(void **state)
 {
     (void)state;
-    char expression[128];
+    char expression[PATH_SIZE + 64];
     esp_error err = {0};
     esp_kernel *kernel = NULL, *copy = NULL;
-    write_file("NP -> DT [JJ] NN\n", 17);
+    spill(path, "NP -> DT [JJ] NN\n", 17);
     snprintf(expression, sizeof expression, "norm(gtk(grammar=%s, lambda=0.5))", path);
     kernel = kernel_of(expression);
     esp_kernel_free(kernel);
@@ -186,7 +175,7 @@ static void files_in_expressions(void **state)
     assert_int_equal(espi_kernel_parse(expression, false, &copy, &err), ESP_ERR_PARAM);
     assert_string_equal(err.message,
                         "kernel expression, column 13: grammar rules must stand in braces here, not in a file");
-    write_file("VP -> [V] NP\n", 13);
+    spill(path, "VP -> [V] NP\n", 13);
     assert_ok(espi_kernel_parse(esp_kernel_text(kernel), false, &copy, &err), "a print", &err);
     assert_string_equal(esp_kernel_text(copy), esp_kernel_text(kernel));
     esp_kernel_free(copy);
@@ -197,7 +186,7 @@ static void files_in_expressions(void **state)
     snprintf(expression, sizeof expression, "gtk(grammar=/nowhere/at.all)");
     assert_int_equal(esp_kernel_parse(expression, &kernel, &err), ESP_ERR_IO);
     assert_string_equal(err.message, "/nowhere/at.all: No such file or directory");
-    write_file("VP -> (V) NP\n", 13);
+    spill(path, "VP -> (V) NP\n", 13);
     snprintf(expression, sizeof expression, "gtk(grammar=%s)", path);
     assert_int_equal(esp_kernel_parse(expression, &kernel, &err), ESP_ERR_PARSE);
     assert_int_equal(err.line, 1);
@@ -244,7 +233,7 @@ static void learning_all(void **state)
     assert_ok(esp_grammar_learn(data, &(esp_grammar_options){.min_count = 2, .all = true, .classes = "penn"}, &text, &c,
                                 &err),
               "all", &err);
-    write_file(text, strlen(text));
+    spill(path, text, strlen(text));
     esp_text_free(text);
     esp_grammar_counts again;
     assert_ok(esp_grammar_check(path, data, NULL, &again, &err), "what was learned", &err);
@@ -279,7 +268,7 @@ static void learning_odd_labels(void **state)
               "A -> [B] C # 2\n"
               "\\# -> \\= [\\\\] \\( # 1\n");
     assert_int_equal(c.unwritable, 1);
-    write_file(text, strlen(text));
+    spill(path, text, strlen(text));
     assert_ok(esp_grammar_check(path, data, "tree", &again, &err), "odd", &err);
     assert_int_equal(again.matched, 2);
     esp_text_free(text);
@@ -385,33 +374,44 @@ static void short_prints(void **state)
     }
 }
 
+static esp_status all_of_it(const void *argument, esp_error *err)
+{
+    const esp_dataset *data = argument;
+    esp_grammar_counts c;
+    char *text = NULL, *warning = NULL;
+    esp_kernel *kernel = NULL;
+    esp_status status =
+        esp_grammar_learn(data, &(esp_grammar_options){.min_count = 1, .classes = "penn"}, &text, &c, err);
+    if (status == ESP_OK) status = esp_grammar_check(path, data, NULL, &c, err);
+    if (status == ESP_OK) status = esp_kernel_parse("gtk(grammar={X -> [Y]; = A B})", &kernel, err);
+    if (status == ESP_OK) status = esp_kernel_warning(kernel, data, &warning, err);
+    esp_text_free(text);
+    esp_text_free(warning);
+    esp_kernel_free(kernel);
+    return status;
+}
+
 static void out_of_memory(void **state)
 {
     (void)state;
     static const char rules[] = "NP -> DT [JJ] NN\n= NN NNS\nX -> [Y] \\(\n";
     esp_dataset *data = dataset_of(trees);
-    esp_status status = ESP_ERR_MEMORY;
-    for (long n = 0; status == ESP_ERR_MEMORY; n++) {
-        esp_error err = {0};
-        esp_grammar_counts c;
-        char *text = NULL, *warning = NULL;
-        esp_kernel *kernel = NULL;
-        write_file(rules, sizeof rules - 1);
-        const long live = espi_alloc_live();
-        espi_alloc_fail_after(n);
-        status = esp_grammar_learn(data, &(esp_grammar_options){.min_count = 1, .classes = "penn"}, &text, &c, &err);
-        if (status == ESP_OK) status = esp_grammar_check(path, data, NULL, &c, &err);
-        if (status == ESP_OK) status = esp_kernel_parse("gtk(grammar={X -> [Y]; = A B})", &kernel, &err);
-        if (status == ESP_OK) status = esp_kernel_warning(kernel, data, &warning, &err);
-        espi_alloc_fail_after(-1);
-        esp_text_free(text);
-        esp_text_free(warning);
-        esp_kernel_free(kernel);
-        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-        assert_int_equal(espi_alloc_live(), live);
-    }
-    assert_int_equal(status, ESP_OK);
+    spill(path, rules, sizeof rules - 1);
+    out_of_memory_everywhere(all_of_it, data);
     esp_dataset_free(data);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    temporary_file("", path);
+    return 0;
+}
+
+static int end(void **state)
+{
+    unlink(path);
+    return no_blocks_left(state);
 }
 
 int main(void)
@@ -430,10 +430,5 @@ int main(void)
         cmocka_unit_test(short_prints),
         cmocka_unit_test(out_of_memory),
     };
-    const int file = mkstemp(path);
-    if (file < 0) return 1;
-    close(file);
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    unlink(path);
-    return failed;
+    return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,32 +1,7 @@
 /* Grammar files and the trees drawn from them. */
-#include "cases.h"
-
-#include <unistd.h>
+#include "files.h"
 
 #define QUESTIONS "examples/questions.grammar"
-
-/* A grammar file that lives as long as one test. */
-static const char *grammar_file(const char *text, char path[64])
-{
-    strcpy(path, "/tmp/espalier-test-XXXXXX");
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    const size_t size = strlen(text);
-    assert_int_equal(write(fd, text, size), size);
-    close(fd);
-    return path;
-}
-
-static esp_dataset *sample_of(const char *grammar, size_t count, uint64_t seed)
-{
-    char path[64];
-    esp_dataset *data = NULL;
-    esp_error err = {0};
-    const esp_status status = esp_dataset_sample(grammar_file(grammar, path), count, seed, NULL, &data, &err);
-    unlink(path);
-    assert_ok(status, grammar, &err);
-    return data;
-}
 
 static char *text_of(const esp_dataset *data, size_t column, size_t example)
 {
@@ -222,10 +197,10 @@ static void test_wrong_grammars(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        char path[64], place[100];
+        char path[PATH_SIZE], place[PATH_SIZE + 50];
         esp_dataset *data = (esp_dataset *)1;
         esp_error err = {0};
-        grammar_file(wrong[i].grammar, path);
+        temporary_file(wrong[i].grammar, path);
         /* Many trees, so that the one that grows too large is among them. */
         const esp_status status = esp_dataset_sample(path, 100000, 1, NULL, &data, &err);
         snprintf(place, sizeof place, "%s:%zu:%zu: ", path, wrong[i].line, wrong[i].column);
@@ -247,9 +222,9 @@ static void test_stream(void **state)
 {
     (void)state;
     static const size_t counts[] = {1, 4095, 4096, 4097, 9000};
-    char held[64], streamed[64];
-    grammar_file("", held);
-    grammar_file("", streamed);
+    char held[PATH_SIZE], streamed[PATH_SIZE];
+    temporary_file("", held);
+    temporary_file("", streamed);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         esp_dataset *data = NULL;
         esp_error err = {0};

@@ -1,5 +1,4 @@
 /* Targets drawn from a Gaussian process: their covariances, and what else is promised of them. */
-#include "base/alloc.h"
 #include "cases.h"
 
 #include <unistd.h>
@@ -34,7 +33,7 @@ static void targets_of(const char *expression, const esp_dataset *data, double n
 static void test_means_and_covariances(void **state)
 {
     (void)state;
-    enum { N = 4, DRAWS = 20000 };
+    enum { N = 4, DRAWS = REPEATS(20000) };
     const double noise = 0.3;
     esp_dataset *data = dataset_of(lines);
     double *gram = gram_of(KERNEL, data, NULL, 1), sum[N] = {0}, product[N][N] = {{0}}, fourth = 0.0;
@@ -233,43 +232,37 @@ static void test_stopping(void **state)
     esp_dataset_free(data);
 }
 
+static esp_status draw_targets(const void *argument, esp_error *err)
+{
+    esp_kernel *kernel = NULL;
+    esp_dataset *drawn = NULL;
+    esp_status status = esp_kernel_parse(KERNEL, &kernel, err);
+    if (status == ESP_OK)
+        status = esp_dataset_sample_gp(kernel, argument, 0.1, 1, &(esp_run){.threads = 1}, &drawn, NULL, err);
+    assert_true((status == ESP_OK) == (drawn != NULL));
+    esp_dataset_free(drawn);
+    esp_kernel_free(kernel);
+    return status;
+}
+
+static esp_status write_targets(const void *argument, esp_error *err)
+{
+    esp_kernel *kernel = NULL;
+    esp_status status = esp_kernel_parse(KERNEL, &kernel, err);
+    if (status == ESP_OK)
+        status = esp_sample_gp_write(kernel, argument, 0.1, 1, &(esp_run){.threads = 1}, "/dev/null", ESP_FORMAT_JSONL,
+                                     NULL, err);
+    esp_kernel_free(kernel);
+    return status;
+}
+
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     esp_dataset *data = dataset_of(lines);
-    esp_kernel *kernel = kernel_of(KERNEL);
-    const long live = espi_alloc_live();
-    for (long n = 0;; n++) {
-        esp_dataset *drawn;
-        esp_error err = {0};
-        espi_alloc_fail_after(n);
-        const esp_status status =
-            esp_dataset_sample_gp(kernel, data, 0.1, 1, &(esp_run){.threads = 1}, &drawn, NULL, &err);
-        const bool untouched = espi_alloc_fail_after(-1) >= 0;
-        assert_true((status == ESP_OK) == (drawn != NULL));
-        assert_true(status == ESP_OK || status == ESP_ERR_MEMORY);
-        esp_dataset_free(drawn);
-        assert_int_equal(espi_alloc_live(), live);
-        if (untouched) break;
-    }
-    for (long n = 0;; n++) {
-        esp_error err = {0};
-        espi_alloc_fail_after(n);
-        const esp_status status = esp_sample_gp_write(kernel, data, 0.1, 1, &(esp_run){.threads = 1}, "/dev/null",
-                                                      ESP_FORMAT_JSONL, NULL, &err);
-        const bool untouched = espi_alloc_fail_after(-1) >= 0;
-        assert_true(status == (untouched ? ESP_OK : ESP_ERR_MEMORY));
-        assert_int_equal(espi_alloc_live(), live);
-        if (untouched) break;
-    }
-    esp_kernel_free(kernel);
+    out_of_memory_everywhere(draw_targets, data);
+    out_of_memory_everywhere(write_targets, data);
     esp_dataset_free(data);
-}
-
-static int no_blocks_left(void **state)
-{
-    (void)state;
-    return espi_alloc_live() != 0;
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)

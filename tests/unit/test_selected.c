@@ -1,11 +1,10 @@
 /* Learning with kernels that select patterns: every output against a plain support vector machine over features that
  * are enumerated here, selection inside folds against training by hand, and what may not change a result. */
+#include "files.h"
 #include "learning.h"
 #include "kernel/pattern.h"
 #include "learn/model_file.h"
 #include "learn/selected.h"
-
-#include <unistd.h>
 
 #define TAU 1.37
 #define LAMBDA 0.6
@@ -258,25 +257,6 @@ static void test_both_evaluations(void **state)
 
 /* ---------------------------------------------------------------------- files */
 
-static char *bytes_of(const esp_model *m, size_t *size)
-{
-    char path[] = "/tmp/espalier-test.XXXXXX";
-    esp_error err = {0};
-    const int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    close(fd);
-    assert_ok(esp_model_write(m, path, &err), "write", &err);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *bytes = malloc(1 << 22);
-    assert_non_null(bytes);
-    *size = fread(bytes, 1, 1 << 22, file);
-    assert_true(feof(file));
-    fclose(file);
-    unlink(path);
-    return bytes;
-}
-
 /* Models come back from their files, and are the same for any number of threads. */
 static void test_files_and_threads(void **state)
 {
@@ -286,17 +266,13 @@ static void test_files_and_threads(void **state)
         const char *settings = tasks[t].classes > 3 ? "C=1 multiclass=ovo" : "C=1 probability=1";
         esp_dataset *data = labelled(50 + t, N, tasks[t].classes, false);
         esp_dataset *others = labelled(60 + t, OTHERS, tasks[t].classes, true);
-        size_t size, again_size, threads_size;
-        esp_error err = {0};
         esp_model *m = trained("svm", kernel, data, settings, &(esp_run){.threads = 1});
-        esp_model *threads = trained("svm", kernel, data, settings, &(esp_run){.threads = 3}), *again = NULL;
-        char *bytes = bytes_of(m, &size), *threads_bytes = bytes_of(threads, &threads_size);
-        assert_int_equal(size, threads_size);
-        assert_memory_equal(bytes, threads_bytes, size);
-        assert_ok(esp_model_parse(bytes, size, "model", &again, &err), "parse", &err);
-        char *again_bytes = bytes_of(again, &again_size);
-        assert_int_equal(size, again_size);
-        assert_memory_equal(bytes, again_bytes, size);
+        esp_model *threads = trained("svm", kernel, data, settings, &(esp_run){.threads = 3});
+        const blob bytes = bytes_of(m), threads_bytes = bytes_of(threads);
+        same_bytes(bytes, threads_bytes);
+        esp_model *again = model_of_bytes(bytes);
+        const blob again_bytes = bytes_of(again);
+        same_bytes(bytes, again_bytes);
         esp_predictions *p = predicted(m, others, 1), *q = predicted(again, others, 3);
         same_predictions(p, q, 0.0);
         for (size_t i = 0; i < OTHERS; i++)
@@ -307,9 +283,9 @@ static void test_files_and_threads(void **state)
         esp_model_free(m);
         esp_model_free(threads);
         esp_model_free(again);
-        free(bytes);
-        free(threads_bytes);
-        free(again_bytes);
+        free(bytes.bytes);
+        free(threads_bytes.bytes);
+        free(again_bytes.bytes);
         esp_dataset_free(data);
         esp_dataset_free(others);
     }
@@ -333,44 +309,13 @@ static void test_little_memory(void **state)
 
 /* ---------------------------------------------------------------------- folds */
 
-static void folds_of(const esp_dataset *data, size_t folds, uint64_t seed, uint32_t *fold)
-{
-    espi_targets t;
-    esp_error err = {0};
-    assert_ok(espi_targets_make(&t, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
-    assert_ok(espi_folds_make(&t, folds, seed, fold, &err), "folds", &err);
-    espi_targets_free(&t);
-}
-
-/* Every fold is predicted as by a model trained on the file of all the others, and selected from it alone. */
+/* Patterns are selected from the others alone. */
 static void test_training_by_hand(void **state)
 {
     (void)state;
     for (size_t t = 0; t < TASKS; t++) {
-        const char *kernel = t == 1 ? TREES " + " SEQUENCES : SEQUENCES;
         examples e = examples_of(80 + t, N, tasks[t].classes, false);
-        esp_dataset *data = part_of(&e, NULL, 0, true);
-        uint32_t fold[N];
-        folds_of(data, FOLDS, 9, fold);
-        esp_predictions *cv = validated("svm", kernel, data, tasks[t].settings, FOLDS, 9);
-        for (size_t f = 0; f < FOLDS; f++) {
-            esp_dataset *in = part_of(&e, fold, f, true), *out = part_of(&e, fold, f, false);
-            esp_model *m = trained("svm", kernel, out, tasks[t].settings, NULL);
-            esp_predictions *p = predicted(m, in, 1);
-            for (size_t i = 0, k = 0; i < N; i++) {
-                if (fold[i] != f) continue;
-                assert_string_equal(esp_predictions_label(p, k), esp_predictions_label(cv, i));
-                for (size_t c = 0; c < esp_predictions_columns(p); c++)
-                    assert_true(fabs(esp_predictions_column(p, k, c) - esp_predictions_column(cv, i, c)) <= 1e-9);
-                k++;
-            }
-            esp_predictions_free(p);
-            esp_model_free(m);
-            esp_dataset_free(in);
-            esp_dataset_free(out);
-        }
-        esp_predictions_free(cv);
-        esp_dataset_free(data);
+        compare_with_training(&e, "svm", t == 1 ? TREES " + " SEQUENCES : SEQUENCES, tasks[t].settings, FOLDS, 9, 1e-9);
         examples_free(&e);
     }
 }

@@ -3,8 +3,6 @@
 #include "learn/model_file.h"
 #include "learn/selected.h"
 
-#include <unistd.h>
-
 #define KERNEL "norm(fseq(words, n=2, tau=1.37)) + 0.5*fsst(tree, n=2, tau=1.37)"
 
 enum { N = 40, FOLDS = 3, SEED = 5 };
@@ -168,20 +166,24 @@ typedef struct work {
 } work;
 
 static const esp_dataset *data_of_work;
+static const esp_kernel *kernel_of_work;
+static options options_of_work;
 static esp_model *model_of_work;
 
-static esp_status learn(const work *w, const esp_kernel *kernel, const options *o, esp_error *err)
+static esp_status learn(const void *argument, esp_error *err)
 {
+    const work *w = argument;
     esp_model *m = (esp_model *)(uintptr_t)1;
-    const esp_status status = esp_train("svm", kernel, data_of_work, o->setting, o->count, &w->run, &m, err);
+    const esp_status status = esp_train("svm", kernel_of_work, data_of_work, options_of_work.setting,
+                                        options_of_work.count, &w->run, &m, err);
     assert_true((status == ESP_OK) == (m != NULL));
     esp_model_free(m);
     return status;
 }
 
-static esp_status judge(const work *w, const esp_kernel *kernel, const options *o, esp_error *err)
+static esp_status judge(const void *argument, esp_error *err)
 {
-    (void)kernel, (void)o;
+    const work *w = argument;
     esp_predictions *p = (esp_predictions *)(uintptr_t)1;
     char *summary = NULL;
     esp_status status = esp_predict(model_of_work, data_of_work, &w->run, &p, err);
@@ -194,22 +196,24 @@ static esp_status judge(const work *w, const esp_kernel *kernel, const options *
     return status;
 }
 
-static esp_status cross_validate(const work *w, const esp_kernel *kernel, const options *o, esp_error *err)
+static esp_status cross_validate(const void *argument, esp_error *err)
 {
+    const work *w = argument;
     esp_predictions *p = (esp_predictions *)(uintptr_t)1;
-    const esp_status status =
-        esp_cross_validate("svm", kernel, data_of_work, o->setting, o->count, 2, 1, &w->run, &p, err);
+    const esp_status status = esp_cross_validate("svm", kernel_of_work, data_of_work, options_of_work.setting,
+                                                 options_of_work.count, 2, 1, &w->run, &p, err);
     assert_true((status == ESP_OK) == (p != NULL));
     esp_predictions_free(p);
     return status;
 }
 
-static esp_status tune(const work *w, const esp_kernel *kernel, const options *o, esp_error *err)
+static esp_status tune(const void *argument, esp_error *err)
 {
-    const esp_grid grid[] = {w->grid, {"C", "1,10"}};
+    const work *w = argument;
+    const esp_grid grid[] = {w->grid, {"C", "1"}};
     esp_tuning *t = (esp_tuning *)(uintptr_t)1;
-    const esp_status status =
-        esp_tune("svm", kernel, data_of_work, o->setting, o->count, grid, 2, 2, 1, &w->run, &t, err);
+    const esp_status status = esp_tune("svm", kernel_of_work, data_of_work, options_of_work.setting,
+                                       options_of_work.count, grid, 2, 2, 1, &w->run, &t, err);
     assert_true((status == ESP_OK) == (t != NULL));
     esp_tuning_free(t);
     return status;
@@ -223,33 +227,19 @@ static void test_memory_runs_out(void **state)
         {"class-weight=balanced", 4, {"multiclass", "ovr,ovo"}, {.threads = 1}},
         {"multiclass=ovo", 2, {0}, {.threads = 1, .memory = 8000}},
     };
-    static esp_status (*const call[])(const work *, const esp_kernel *, const options *,
-                                      esp_error *) = {learn, judge, cross_validate, tune};
+    static const fallible call[] = {learn, judge, cross_validate, tune};
+    esp_kernel *kernel = kernel_of("norm(fseq(words, n=2, tau=0.5)) + fsst(tree, n=1, tau=2)");
+    kernel_of_work = kernel;
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
-        options o;
-        esp_error err = {0};
         esp_dataset *data = labelled(7 + i, 6, i == 0 ? 2 : 3, false);
-        esp_kernel *kernel = kernel_of("norm(fseq(words, n=2, tau=0.5)) + fsst(tree, n=1, tau=2)");
-        options_of(&o, works[i].settings);
         data_of_work = data;
-        assert_ok(esp_train("svm", kernel, data, o.setting, o.count, &works[i].run, &model_of_work, &err), "train",
-                  &err);
-        for (size_t c = 0; c < works[i].calls; c++) {
-            bool reached = true;
-            for (long n = 0; reached; n++) {
-                const long live = espi_alloc_live();
-                espi_alloc_fail_after(n);
-                const esp_status status = call[c](&works[i], kernel, &o, &err);
-                reached = espi_alloc_fail_after(-1) < 0;
-                if (status != (reached ? ESP_ERR_MEMORY : ESP_OK))
-                    fail_msg("call %zu, allocation %ld: status %d: %s", c, n, (int)status, err.message);
-                assert_int_equal(espi_alloc_live(), live);
-            }
-        }
+        options_of(&options_of_work, works[i].settings);
+        model_of_work = trained("svm", esp_kernel_text(kernel), data, works[i].settings, &works[i].run);
+        for (size_t c = 0; c < works[i].calls; c++) assert_int_equal(out_of_memory_everywhere(call[c], &works[i]), 0);
         esp_model_free(model_of_work);
-        esp_kernel_free(kernel);
         esp_dataset_free(data);
     }
+    esp_kernel_free(kernel);
 }
 
 int main(void)

@@ -1,5 +1,4 @@
 /* The sequence kernel at its ends: large values, scorers, expressions, options of reading, limits and failures. */
-#include "base/alloc.h"
 #include "kernel/sequence.h"
 #include "seq_cases.h"
 
@@ -228,6 +227,16 @@ static void assert_read(bool lowercase, bool digits, const char *expected)
     esp_dataset_free(data);
 }
 
+static esp_status read_normalised(const void *argument, esp_error *err)
+{
+    const esp_read_options options = {.lowercase = true, .digits = true};
+    esp_dataset *data = NULL;
+    (void)argument;
+    const esp_status status = esp_dataset_parse(mixed_case, sizeof mixed_case - 1, "lines", &options, NULL, &data, err);
+    esp_dataset_free(data);
+    return status;
+}
+
 static void test_normalisation(void **state)
 {
     (void)state;
@@ -235,18 +244,7 @@ static void test_normalisation(void **state)
     assert_read(true, false, "the|dt 12 caf\xC3\xA9s|nns2 || a");
     assert_read(false, true, "The|DT 00 Caf\xC3\x89s|NNS0 || a");
     assert_read(true, true, "the|dt 00 caf\xC3\xA9s|nns0 || a");
-    esp_status status = ESP_ERR_MEMORY;
-    for (long n = 0; status != ESP_OK; n++) {
-        const long live = espi_alloc_live();
-        esp_dataset *data = NULL;
-        espi_alloc_fail_after(n);
-        status = esp_dataset_parse(mixed_case, sizeof mixed_case - 1, "lines",
-                                   &(esp_read_options){.lowercase = true, .digits = true}, NULL, &data, NULL);
-        espi_alloc_fail_after(-1);
-        if (status != ESP_OK) assert_int_equal(status, ESP_ERR_MEMORY);
-        esp_dataset_free(data);
-        assert_int_equal(espi_alloc_live(), live);
-    }
+    out_of_memory_everywhere(read_normalised, NULL);
 }
 
 /* ------------------------------------------------------------------- failures */
@@ -289,18 +287,24 @@ static void test_interruption(void **state)
     esp_dataset_free(data);
 }
 
-static esp_status gram_and_score(const char *text, const esp_dataset *data, const esp_dataset *other)
+typedef struct work {
+    const char *expression;
+    const esp_dataset *data, *other;
+} work;
+
+static esp_status gram_and_score(const void *argument, esp_error *err)
 {
+    const work *w = argument;
     esp_kernel *kernel = NULL;
     esp_scorer *scorer = NULL;
     double gram[200], scores[20];
-    esp_status status = esp_kernel_parse(text, &kernel, NULL);
+    esp_status status = esp_kernel_parse(w->expression, &kernel, err);
     const esp_run run = {.threads = 1};
-    if (status == ESP_OK) status = esp_gram(kernel, data, NULL, &run, gram, NULL);
-    if (status == ESP_OK) status = esp_gram(kernel, other, data, &run, gram, NULL);
-    if (status == ESP_OK) status = esp_scorer_new(kernel, data, &scorer, NULL);
-    if (status == ESP_OK) status = esp_scorer_add(scorer, 1, 2.0, NULL);
-    if (status == ESP_OK) status = esp_scorer_score(scorer, other, &run, scores, NULL);
+    if (status == ESP_OK) status = esp_gram(kernel, w->data, NULL, &run, gram, err);
+    if (status == ESP_OK) status = esp_gram(kernel, w->other, w->data, &run, gram, err);
+    if (status == ESP_OK) status = esp_scorer_new(kernel, w->data, &scorer, err);
+    if (status == ESP_OK) status = esp_scorer_add(scorer, 1, 2.0, err);
+    if (status == ESP_OK) status = esp_scorer_score(scorer, w->other, &run, scores, err);
     esp_scorer_free(scorer);
     esp_kernel_free(kernel);
     return status;
@@ -312,19 +316,7 @@ static void test_allocation_failures(void **state)
     static const char *const expressions[] = {"norm(seq(n=2))", "seq(n=inf)", "seq(n=3, algorithm=pair)",
                                               "seq(n=2, algorithm=match)"};
     esp_dataset *data = random_data(51, 10, 8, 3, 2), *other = random_data(52, 4, 8, 3, 1);
-    for (size_t e = 0; e < 4; e++) {
-        const long live = espi_alloc_live();
-        esp_status status = ESP_ERR_MEMORY;
-        long n = 0;
-        for (; status != ESP_OK; n++) {
-            espi_alloc_fail_after(n);
-            status = gram_and_score(expressions[e], data, other);
-            espi_alloc_fail_after(-1);
-            if (status != ESP_OK) assert_int_equal(status, ESP_ERR_MEMORY);
-            assert_int_equal(espi_alloc_live(), live);
-        }
-        assert_true(n > 20);
-    }
+    for (size_t e = 0; e < 4; e++) out_of_memory_everywhere(gram_and_score, &(work){expressions[e], data, other});
     esp_dataset_free(data);
     esp_dataset_free(other);
 }

@@ -2,7 +2,6 @@
  * definition, and where data are degenerate. */
 #include "cases.h"
 
-#include "base/alloc.h"
 #include "learn/smo.h"
 
 #include <libsvm/svm.h>
@@ -399,7 +398,7 @@ static void test_warm_start(void **state)
 static void test_shrinking(void **state)
 {
     (void)state;
-    for (int regression = 0; regression < 2; regression++) {
+    for (int regression = 0; regression < REPEATS(2); regression++) {
         task t = points(600, 2, "rbf(x, gamma=0.5)", 0), few = points(600, 2, "rbf(x, gamma=0.5)", 10 * 600 * 4);
         assert_false(espi_rows_complete(few.problem.rows));
         for (size_t i = 0; i < t.examples && regression; i++) t.y[i] = few.y[i] = 2.0 * t.gram[i] + t.y[i];
@@ -505,25 +504,23 @@ static void test_cancel(void **state)
     free_task(&t);
 }
 
+static esp_status solve_from_zero(const void *argument, esp_error *err)
+{
+    const task *t = argument;
+    solution s = {.alpha = room(t->examples, sizeof *s.alpha)};
+    memset(s.alpha, 0, t->examples * sizeof *s.alpha);
+    const esp_status status = espi_smo_solve(&t->problem, NULL, s.alpha, &s.result, err);
+    if (status == ESP_OK) assert_true(s.result.converged);
+    free(s.alpha);
+    return status;
+}
+
 static void test_no_memory(void **state)
 {
     (void)state;
     task t = points(600, 2, "rbf(x, gamma=0.5)", 0);
     make_classification(&t, 100.0, 100.0);
-    solution s = {.alpha = room(t.examples, sizeof *s.alpha)};
-    const long live = espi_alloc_live();
-    esp_status status = ESP_ERR_MEMORY;
-    for (long n = 0; status != ESP_OK; n++) {
-        memset(s.alpha, 0, t.examples * sizeof *s.alpha);
-        espi_alloc_fail_after(n);
-        esp_error err = {0};
-        status = espi_smo_solve(&t.problem, NULL, s.alpha, &s.result, &err);
-        espi_alloc_fail_after(-1);
-        assert_true(status == ESP_OK || (status == ESP_ERR_MEMORY && err.message[0] != '\0'));
-        assert_int_equal(espi_alloc_live(), live);
-    }
-    assert_true(s.result.converged);
-    free(s.alpha);
+    out_of_memory_everywhere(solve_from_zero, &t);
     free_task(&t);
 }
 

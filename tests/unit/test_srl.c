@@ -474,5 +474,5 @@ int main(void)
         cmocka_unit_test(features_of_a_sentence),
         cmocka_unit_test(names_are_escaped),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_directory, tear_down);
 }

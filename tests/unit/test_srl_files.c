@@ -1,8 +1,6 @@
 /* Files of examples for semantic role labelling: both formats, choices of what is written, and what is refused. */
 #include "srl_cases.h"
 
-#include "base/alloc.h"
-
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -11,10 +9,10 @@
 /* The names of numbered features, by number - 1. */
 static size_t read_features(char ***names)
 {
-    char path[128], line[1024];
+    char line[1024];
     size_t count = 0;
     *names = NULL;
-    FILE *file = fopen(in_directory("features", path), "r");
+    FILE *file = fopen(in_directory("features"), "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file) != NULL) {
         char *tab = strchr(line, '\t');
@@ -32,13 +30,11 @@ static size_t read_features(char ***names)
 static void both_formats_say_the_same(void **state)
 {
     (void)state;
-    char path[128], features[128];
-    const char *in = "examples/mary.srl";
+    const char *in = "examples/mary.srl", *path = in_directory("out");
     esp_error err = {0};
-    in_directory("out", path);
     assert_ok(esp_srl_write(&in, 1, NULL, NULL, path, NULL, &err), "jsonl", &err);
     esp_dataset *json = read_back();
-    const esp_srl_options svmtk = {.to = ESP_FORMAT_SVMTK, .features = in_directory("features", features)};
+    const esp_srl_options svmtk = {.to = ESP_FORMAT_SVMTK, .features = in_directory("features")};
     assert_ok(esp_srl_write(&in, 1, &svmtk, NULL, path, NULL, &err), "svmtk", &err);
     esp_dataset *numbered = read_back();
     char **names;
@@ -67,37 +63,21 @@ static void both_formats_say_the_same(void **state)
     esp_dataset_free(numbered);
 }
 
-static char *slurp(const char *path)
-{
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, 0, SEEK_END), 0);
-    const long size = ftell(file);
-    rewind(file);
-    char *text = malloc((size_t)size + 1);
-    assert_non_null(text);
-    assert_int_equal(fread(text, 1, (size_t)size, file), size);
-    text[size] = '\0';
-    fclose(file);
-    return text;
-}
-
 /* The same bytes whether the input comes at once or three bytes at a time. */
 static void pieces_of_input_do_not_matter(void **state)
 {
     (void)state;
-    char fifo[128], out[128];
-    const char *whole = "examples/mary.srl", *path = in_directory("fifo", fifo);
+    const char *whole = "examples/mary.srl", *path = in_directory("fifo"), *out = in_directory("out");
     esp_error err = {0};
-    assert_ok(esp_srl_write(&whole, 1, NULL, NULL, in_directory("out", out), NULL, &err), "whole", &err);
-    char *expected = slurp(out), *text = slurp(whole);
+    assert_ok(esp_srl_write(&whole, 1, NULL, NULL, out, NULL, &err), "whole", &err);
+    const blob expected = slurp(out), text = slurp(whole);
     assert_int_equal(mkfifo(path, 0600), 0);
     const pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
         FILE *file = fopen(path, "wb");
-        for (size_t i = 0, size = strlen(text); file != NULL && i < size; i += 3) {
-            fwrite(text + i, 1, size - i < 3 ? size - i : 3, file);
+        for (size_t i = 0; file != NULL && i < text.size; i += 3) {
+            fwrite(text.bytes + i, 1, text.size - i < 3 ? text.size - i : 3, file);
             fflush(file);
         }
         _exit(file == NULL || fclose(file) != 0);
@@ -106,11 +86,11 @@ static void pieces_of_input_do_not_matter(void **state)
     int code;
     assert_int_equal(waitpid(child, &code, 0), child);
     assert_int_equal(code, 0);
-    char *got = slurp(out);
-    assert_string_equal(got, expected);
-    free(got);
-    free(text);
-    free(expected);
+    const blob got = slurp(out);
+    same_bytes(got, expected);
+    free(got.bytes);
+    free(text.bytes);
+    free(expected.bytes);
     unlink(path);
 }
 
@@ -120,10 +100,9 @@ static void limit_and_sample(void **state)
 {
     (void)state;
     const char *in[] = {"examples/mary.srl", "examples/mary.srl", "examples/mary.srl"};
-    char path[128];
+    const char *path = in_directory("out");
     esp_error err = {0};
     esp_srl_counts all, some, again;
-    in_directory("out", path);
     assert_ok(esp_srl_write(in, 3, NULL, NULL, path, &all, &err), "all", &err);
     assert_int_equal(all.sentences, 9);
     assert_int_equal(all.predicates, 15);
@@ -132,12 +111,12 @@ static void limit_and_sample(void **state)
     const esp_srl_options half = {.sample = 0.5, .seed = 3};
     assert_ok(esp_srl_write(in, 3, &half, NULL, path, &some, &err), "sample", &err);
     assert_true(some.examples > all.examples * 2 / 5 && some.examples < all.examples * 3 / 5);
-    char *first = slurp(path);
+    const blob first = slurp(path);
     assert_ok(esp_srl_write(in, 3, &half, NULL, path, &again, &err), "sample", &err);
-    char *second = slurp(path);
-    assert_string_equal(first, second);
-    free(first);
-    free(second);
+    const blob second = slurp(path);
+    same_bytes(first, second);
+    free(first.bytes);
+    free(second.bytes);
 }
 
 static void documents_by_name(void **state)
@@ -151,19 +130,17 @@ static void documents_by_name(void **state)
                  {"school/rules.conllu\r\n\nmary", 3, 0},
                  {"ary\nmary\n", 2, 1},
                  {"school/rules\n mary \n", 3, 0}};
-    const char *in = "examples/mary.srl";
-    char docs[128], out[128];
+    const char *in = "examples/mary.srl", *out = in_directory("out");
     esp_srl_counts counts;
     esp_error err = {0};
-    in_directory("out", out);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        const esp_srl_options options = {.documents = write_file("docs", table[i].list, docs)};
+        const esp_srl_options options = {.documents = write_file("docs", table[i].list)};
         assert_ok(esp_srl_write(&in, 1, &options, NULL, out, &counts, &err), table[i].list, &err);
         assert_int_equal(counts.sentences, table[i].sentences);
         assert_int_equal(counts.unknown_documents, table[i].unknown);
         assert_int_equal(counts.first_unknown[0], table[i].unknown > 0 ? '\'' : '\0');
     }
-    const esp_srl_options none = {.documents = write_file("docs", "school\n", docs)};
+    const esp_srl_options none = {.documents = write_file("docs", "school\n")};
     assert_int_equal(esp_srl_write(&in, 1, &none, NULL, out, &counts, &err), ESP_ERR_PARSE);
     assert_non_null(
         strstr(err.message, "none of the documents listed is in the data: listed is 'school', the data have '"));
@@ -201,8 +178,8 @@ static void bad_input_is_refused_or_skipped(void **state)
         {TREE "T\td\t1\t(S)\nP\t0\tb\tb.01\t\n", ":2:7: the tree is a single leaf", 1},
         {TREE "T\td\t1\n", ":2:6: a TAB is needed behind the sentence", 1},
     };
-    char path[128];
-    unlink(in_directory("out", path));
+    const char *path = in_directory("out");
+    unlink(path);
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         esp_error err = {0};
         esp_srl_counts counts;
@@ -237,31 +214,22 @@ static void nothing_to_read(void **state)
         assert_int_equal(try_write(WORKED_SRL, &wrong[i], NULL, &err), ESP_ERR_PARAM);
 }
 
-/* Memory runs out at every place; nothing is left behind, and no file appears. */
+static esp_status write_out(const void *argument, esp_error *err)
+{
+    const char *in = "examples/mary.srl", *out = in_directory("out");
+    const esp_status status = esp_srl_write(&in, 1, argument, NULL, out, NULL, err);
+    assert_int_equal(unlink(out), status == ESP_OK ? 0 : -1); /* no file appears but a whole one */
+    return status;
+}
+
 static void memory_runs_out(void **state)
 {
     (void)state;
-    char out[128], docs[128], features[128];
-    const char *in = "examples/mary.srl";
-    in_directory("out", out);
-    unlink(out);
+    unlink(in_directory("out"));
     const esp_srl_options table[] = {
-        {.documents = write_file("docs", "mary\nrules\n", docs)},
-        {.to = ESP_FORMAT_SVMTK, .features = in_directory("features", features), .task = ESP_SRL_ROLE}};
-    for (size_t i = 0; i < 2; i++) {
-        bool reached = true;
-        for (long n = 0; reached; n++) {
-            const long live = espi_alloc_live();
-            esp_error err = {0};
-            espi_alloc_fail_after(n);
-            const esp_status status = esp_srl_write(&in, 1, &table[i], NULL, out, NULL, &err);
-            reached = espi_alloc_fail_after(-1) < 0;
-            if (status != ESP_OK && (status != ESP_ERR_MEMORY || !reached))
-                fail_msg("allocation %ld refused: status %d, '%s'", n, (int)status, err.message);
-            assert_int_equal(espi_alloc_live(), live);
-            assert_int_equal(unlink(out), status == ESP_OK ? 0 : -1);
-        }
-    }
+        {.documents = write_file("docs", "mary\nrules\n")},
+        {.to = ESP_FORMAT_SVMTK, .features = in_directory("features"), .task = ESP_SRL_ROLE}};
+    for (size_t i = 0; i < 2; i++) out_of_memory_everywhere(write_out, &table[i]);
 }
 
 int main(void)
@@ -275,5 +243,5 @@ int main(void)
         cmocka_unit_test(nothing_to_read),
         cmocka_unit_test(memory_runs_out),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, make_directory, tear_down);
 }

@@ -88,46 +88,12 @@ static const struct {
 };
 enum { TASKS = sizeof tasks / sizeof *tasks, N = 60, FOLDS = 4 };
 
-static void folds_of(const esp_dataset *data, bool classes, size_t folds, uint64_t seed, uint32_t *fold)
-{
-    espi_targets t;
-    esp_error err = {0};
-    assert_ok(espi_targets_make(&t, data, &(espi_settings){.learner = classes ? ESPI_SVM : ESPI_SVR}, &err), "targets", &err);
-    assert_ok(espi_folds_make(&t, folds, seed, fold, &err), "folds", &err);
-    espi_targets_free(&t);
-}
-
-/* Every fold is predicted as by a model trained on the file of all the others. */
 static void test_training_by_hand(void **state)
 {
     (void)state;
     for (size_t t = 0; t < TASKS; t++) {
         examples e = examples_of(80 + t, N, tasks[t].classes, false);
-        esp_dataset *data = part_of(&e, NULL, 0, true);
-        uint32_t fold[N];
-        folds_of(data, tasks[t].classes > 0, FOLDS, 9, fold);
-        esp_predictions *cv = validated(tasks[t].learner, KERNEL, data, tasks[t].settings, FOLDS, 9);
-        assert_int_equal(esp_predictions_count(cv), N);
-        for (size_t f = 0; f < FOLDS; f++) {
-            esp_dataset *in = part_of(&e, fold, f, true), *out = part_of(&e, fold, f, false);
-            esp_model *m = trained(tasks[t].learner, KERNEL, out, tasks[t].settings, NULL);
-            esp_predictions *p = predicted(m, in, 1);
-            assert_int_equal(esp_predictions_columns(p), esp_predictions_columns(cv));
-            for (size_t i = 0, k = 0; i < N; i++) {
-                if (fold[i] != f) continue;
-                if (tasks[t].classes > 0)
-                    assert_string_equal(esp_predictions_label(p, k), esp_predictions_label(cv, i));
-                for (size_t c = 0; c < esp_predictions_columns(p); c++)
-                    assert_true(fabs(esp_predictions_column(p, k, c) - esp_predictions_column(cv, i, c)) <= 1e-4);
-                k++;
-            }
-            esp_predictions_free(p);
-            esp_model_free(m);
-            esp_dataset_free(in);
-            esp_dataset_free(out);
-        }
-        esp_predictions_free(cv);
-        esp_dataset_free(data);
+        compare_with_training(&e, tasks[t].learner, KERNEL, tasks[t].settings, FOLDS, 9, 1e-4);
         examples_free(&e);
     }
 }

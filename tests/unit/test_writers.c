@@ -1,24 +1,6 @@
 /* Unit tests of the writers: the text of each format, what is refused, and that what is written reads back. */
-#include "base/alloc.h"
 #include "base/random.h"
-#include "espalier.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static const char *temporary(const char *ending)
-{
-    static char path[96];
-    snprintf(path, sizeof path, "/tmp/espalier-test-%ld%s", (long)getpid(), ending);
-    return path;
-}
+#include "files.h"
 
 static esp_dataset *parse(const char *text, esp_format format)
 {
@@ -30,15 +12,10 @@ static esp_dataset *parse(const char *text, esp_format format)
     return data;
 }
 
-/* The file as text; the caller frees it. */
-static char *slurp(const char *path)
+/* The file as text, and no file any more; the caller frees it. */
+static char *taken(const char *path)
 {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 20);
-    assert_non_null(text);
-    assert_true(fread(text, 1, (1 << 20) - 1, file) < (1 << 20) - 1);
-    fclose(file);
+    char *text = (char *)slurp(path).bytes;
     unlink(path);
     return text;
 }
@@ -46,8 +23,8 @@ static char *slurp(const char *path)
 static char *written(const esp_dataset *data, esp_format format)
 {
     esp_error err = {0};
-    if (esp_dataset_write(data, temporary(""), format, &err) != ESP_OK) fail_msg("%s", err.message);
-    return slurp(temporary(""));
+    if (esp_dataset_write(data, in_directory("file"), format, &err) != ESP_OK) fail_msg("%s", err.message);
+    return taken(in_directory("file"));
 }
 
 static void assert_written(const char *json, esp_format format, const char *wanted)
@@ -109,14 +86,16 @@ static void the_ending_names_the_format(void **state)
     esp_dataset *data = parse("1 2:3", ESP_FORMAT_AUTO);
     esp_error err = {0};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        assert_int_equal(esp_dataset_write(data, temporary(endings[i].ending), ESP_FORMAT_AUTO, &err), ESP_OK);
-        char *text = slurp(temporary(endings[i].ending));
+        char name[32];
+        snprintf(name, sizeof name, "file%s", endings[i].ending);
+        assert_int_equal(esp_dataset_write(data, in_directory(name), ESP_FORMAT_AUTO, &err), ESP_OK);
+        char *text = taken(in_directory(name));
         assert_string_equal(text, endings[i].wanted);
         free(text);
     }
-    assert_int_equal(esp_dataset_write(data, temporary(".jsonl.gz"), ESP_FORMAT_JSONL, &err), ESP_ERR_PARAM);
-    assert_int_equal(esp_dataset_write(data, temporary(".mrg"), ESP_FORMAT_AUTO, &err), ESP_ERR_PARAM);
-    assert_int_not_equal(access(temporary(".mrg"), F_OK), 0);
+    assert_int_equal(esp_dataset_write(data, in_directory("file.jsonl.gz"), ESP_FORMAT_JSONL, &err), ESP_ERR_PARAM);
+    assert_int_equal(esp_dataset_write(data, in_directory("file.mrg"), ESP_FORMAT_AUTO, &err), ESP_ERR_PARAM);
+    assert_int_not_equal(access(in_directory("file.mrg"), F_OK), 0);
     esp_dataset_free(data);
 }
 
@@ -151,9 +130,9 @@ static void what_does_not_fit_is_refused(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         esp_dataset *data = parse(refused[i].json, ESP_FORMAT_JSONL);
         esp_error err = {0};
-        assert_int_equal(esp_dataset_write(data, temporary(""), refused[i].format, &err), ESP_ERR_PARAM);
+        assert_int_equal(esp_dataset_write(data, in_directory("file"), refused[i].format, &err), ESP_ERR_PARAM);
         if (strstr(err.message, refused[i].reason) == NULL) fail_msg("%s gives: %s", refused[i].json, err.message);
-        assert_int_not_equal(access(temporary(""), F_OK), 0);
+        assert_int_not_equal(access(in_directory("file"), F_OK), 0);
         esp_dataset_free(data);
     }
 }
@@ -238,41 +217,45 @@ static void what_is_written_reads_back(void **state)
     }
 }
 
+typedef struct work {
+    esp_format format;
+    const char *json;
+    const esp_dataset *data;
+} work;
+
+static esp_status write_out(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    const esp_status status = esp_dataset_write(w->data, in_directory("file"), w->format, err);
+    assert_int_equal(unlink(in_directory("file")), status == ESP_OK ? 0 : -1); /* no file appears but a whole one */
+    return status;
+}
+
+static esp_status first_text(const void *argument, esp_error *err)
+{
+    const work *w = argument;
+    char *text = NULL;
+    const esp_status status = esp_dataset_text(w->data, 0, 0, &text, err);
+    assert_true((status == ESP_OK) == (text != NULL));
+    esp_text_free(text);
+    return status;
+}
+
 static void memory_may_run_out_anywhere(void **state)
 {
     (void)state;
-    static const struct {
-        esp_format format;
-        const char *json;
-    } cases[] = {
-        {ESP_FORMAT_JSONL, "{\"y\": 1, \"t\": \"(S (A a))\", \"w\": \"a b\", \"x\": {\"a\": 1}}"},
-        {ESP_FORMAT_KELP, "{\"y\": 1, \"t\": \"(S (A a))\", \"w\": \"a b\", \"x\": {\"a\": 1}}"},
-        {ESP_FORMAT_SVMTK, "{\"y\": 1, \"t\": \"(S (A a))\", \"x\": {\"a\": 1}}"},
-        {ESP_FORMAT_LIBSVM, "{\"y\": 1, \"x\": {\"1\": 1}}"},
-        {ESP_FORMAT_PENN, "{\"t\": \"(S (A a))\"}"},
+    work works[] = {
+        {ESP_FORMAT_JSONL, "{\"y\": 1, \"t\": \"(S (A a))\", \"w\": \"a b\", \"x\": {\"a\": 1}}", NULL},
+        {ESP_FORMAT_KELP, "{\"y\": 1, \"t\": \"(S (A a))\", \"w\": \"a b\", \"x\": {\"a\": 1}}", NULL},
+        {ESP_FORMAT_SVMTK, "{\"y\": 1, \"t\": \"(S (A a))\", \"x\": {\"a\": 1}}", NULL},
+        {ESP_FORMAT_LIBSVM, "{\"y\": 1, \"x\": {\"1\": 1}}", NULL},
+        {ESP_FORMAT_PENN, "{\"t\": \"(S (A a))\"}", NULL},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        esp_dataset *data = parse(cases[i].json, ESP_FORMAT_JSONL);
-        const long live = espi_alloc_live();
-        esp_status status = ESP_ERR_MEMORY;
-        for (long n = 0; status != ESP_OK; n++) {
-            assert_true(n < 200);
-            espi_alloc_fail_after(n);
-            status = esp_dataset_write(data, temporary(""), cases[i].format, NULL);
-            espi_alloc_fail_after(-1);
-            assert_int_equal(espi_alloc_live(), live);
-            assert_true((access(temporary(""), F_OK) == 0) == (status == ESP_OK));
-        }
-        unlink(temporary(""));
-        char *text = NULL;
-        for (long n = 0; text == NULL; n++) {
-            espi_alloc_fail_after(n);
-            status = esp_dataset_text(data, 0, 0, &text, NULL);
-            espi_alloc_fail_after(-1);
-            assert_true((status == ESP_OK) == (text != NULL));
-        }
-        esp_text_free(text);
-        assert_int_equal(espi_alloc_live(), live);
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        esp_dataset *data = parse(works[i].json, ESP_FORMAT_JSONL);
+        works[i].data = data;
+        assert_int_equal(out_of_memory_everywhere(write_out, &works[i]), 0);
+        assert_int_equal(out_of_memory_everywhere(first_text, &works[i]), 0);
         esp_dataset_free(data);
     }
 }
@@ -311,5 +294,5 @@ int main(void)
         cmocka_unit_test(what_is_written_reads_back),  cmocka_unit_test(memory_may_run_out_anywhere),
         cmocka_unit_test(texts_are_checked),           cmocka_unit_test(formats_have_names),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
