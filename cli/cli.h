@@ -124,6 +124,22 @@ int cli_kernel(const char *expression, esp_kernel **out);
 void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
                       const esp_dataset *other);
 
+/* ---- classes of data (classes.c) */
+
+typedef struct cli_class {
+    const char *name; /* the dataset's */
+    size_t count;     /* examples */
+} cli_class;
+/* The different targets, most frequent first, to be freed; *count says how many. NULL: memory is out. */
+cli_class *cli_classes(const esp_dataset *data, size_t *count);
+/* Notes: targets to learn as classes that look like measured numbers, */
+void cli_note_measured(const cli_settings *settings, const esp_dataset *data);
+/* classes with fewer examples than folds, */
+void cli_note_rare(const cli_settings *settings, const esp_dataset *data, size_t folds);
+/* and data, read from `path`, all of whose classes are foreign to the model. */
+void cli_note_unknown(const cli_settings *settings, const esp_dataset *data, const esp_predictions *predictions,
+                      const char *path);
+
 /* A text file that appears complete or not at all; "-" is standard output. */
 typedef struct cli_output {
     FILE *file;

@@ -77,6 +77,7 @@ static int run_cv(const cli_settings *settings)
     if (code == CLI_OK) code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics,
                                                  &s->learning.common);
     if (code == CLI_OK) code = cli_lesson_read(&lesson);
+    if (code == CLI_OK && !cli_lesson_of_numbers(&lesson)) cli_note_rare(settings, lesson.data, (size_t)s->folds);
     if (code == CLI_OK) code = validate(s, &lesson);
     cli_lesson_end(&lesson);
     return code;

@@ -62,41 +62,7 @@ static void print_column(const char *name, esp_column_type type, const esp_colum
     print_count("bytes", c->bytes);
 }
 
-typedef struct target_class {
-    const char *name;
-    size_t count;
-} target_class;
-
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const target_class *)a)->name, ((const target_class *)b)->name);
-}
-
-static int by_count(const void *a, const void *b)
-{
-    const target_class *x = a, *y = b;
-    if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
-
-/* The different targets, most frequent first; *count says how many. NULL: memory is out. */
-static target_class *count_classes(const esp_dataset *data, size_t *count)
-{
-    const size_t n = esp_dataset_count(data);
-    target_class *classes = malloc((n == 0 ? 1 : n) * sizeof *classes);
-    if (classes == NULL) return NULL;
-    for (size_t i = 0; i < n; i++) classes[i] = (target_class){esp_dataset_target(data, i), 1};
-    qsort(classes, n, sizeof *classes, by_name);
-    *count = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (*count > 0 && strcmp(classes[*count - 1].name, classes[i].name) == 0) classes[*count - 1].count++;
-        else classes[(*count)++] = classes[i];
-    }
-    qsort(classes, *count, sizeof *classes, by_count);
-    return classes;
-}
-
-static void print_range(const target_class *classes, size_t count, size_t examples)
+static void print_range(const cli_class *classes, size_t count, size_t examples)
 {
     double least = INFINITY, most = -INFINITY, mean = 0;
     for (size_t i = 0; i < count; i++) {
@@ -113,7 +79,7 @@ static int print_target(const esp_dataset *data, size_t top)
     const char *name = esp_dataset_target_name(data);
     if (name == NULL) return CLI_OK;
     size_t count = 0;
-    target_class *classes = count_classes(data, &count);
+    cli_class *classes = cli_classes(data, &count);
     if (classes == NULL) return cli_fail("out of memory");
     const bool number = esp_dataset_target_is_number(data);
     print_text("target", name);
@@ -130,13 +96,17 @@ static int print_target(const esp_dataset *data, size_t top)
     return CLI_OK;
 }
 
-static int print_data(const esp_dataset *data, const char *path, size_t top)
+static int print_data(const cli_settings *settings, const esp_dataset *data, const char *path, size_t top)
 {
     print_text("file", path);
     print_text("format", esp_format_name(esp_dataset_format(data)));
     print_count("examples", esp_dataset_count(data));
     if (esp_dataset_bad_count(data) > 0) print_count("skipped", esp_dataset_bad_count(data));
     int code = print_target(data, top);
+    if (esp_dataset_target_name(data) == NULL && esp_dataset_columns(data) > 1 &&
+        esp_dataset_format(data) == ESP_FORMAT_JSONL)
+        cli_note(settings, "%s: no field is named 'y', so the examples have no target; --target FIELD names one",
+                 strcmp(path, "-") == 0 ? "standard input" : path);
     for (size_t c = 0; code == CLI_OK && c < esp_dataset_columns(data); c++) {
         esp_column_summary summary;
         esp_error error;
@@ -211,7 +181,7 @@ static int print_file(const info_settings *s, const char *path)
     if (esp_model_recognise(path)) return print_model(path, s->common.verbose, (size_t)s->top);
     esp_dataset *data = NULL;
     int code = cli_read(&s->common, path, &data);
-    if (code == CLI_OK) code = print_data(data, path, s->top > 0 ? (size_t)s->top : 10);
+    if (code == CLI_OK) code = print_data(&s->common, data, path, s->top > 0 ? (size_t)s->top : 10);
     esp_dataset_free(data);
     return code;
 }

@@ -153,8 +153,10 @@ int cli_lesson_read(cli_lesson *lesson)
     const cli_settings *s = &lesson->from->common;
     const int code = cli_read(s, s->operand[0], &lesson->data);
     if (code == CLI_OK) cli_kernel_notes(s, lesson->kernel, lesson->data, NULL);
-    if (code != CLI_OK || esp_dataset_target_name(lesson->data) != NULL) return code;
-    return target_missing(lesson->data, s->operand[0]);
+    if (code != CLI_OK) return code;
+    if (esp_dataset_target_name(lesson->data) == NULL) return target_missing(lesson->data, s->operand[0]);
+    if (!cli_lesson_of_numbers(lesson)) cli_note_measured(s, lesson->data);
+    return CLI_OK;
 }
 
 void cli_lesson_end(cli_lesson *lesson)
@@ -272,6 +274,9 @@ int cli_tell_model(const cli_settings *s, const esp_model *model, const char *pa
              online ? updates : support, online ? "updates in" : "of", examples, online ? "" : " are support vectors",
              strcmp(path, "-") == 0 ? "standard output" : path);
     if (!online) tell_end(s, lines);
+    if (strcmp(esp_model_learner(model), "svr") == 0 && strcmp(support, "0") == 0)
+        cli_note(
+            s, "nothing was learned but a constant, as all targets lie within epsilon of it; take a smaller --epsilon");
     esp_text_free(lines);
     return CLI_OK;
 }

@@ -58,6 +58,9 @@ static int mine(mine_job *job)
     const esp_status status = esp_mine(job->kernel, job->data, &given, &run, &job->patterns, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
+    if (s->positive == NULL)
+        cli_note(&s->common, "the positive class is '%s'; --positive names another",
+                 esp_patterns_positive(job->patterns));
     uint64_t pruned;
     const uint64_t visited = esp_patterns_visited(job->patterns, &pruned);
     cli_detail(&s->common, "kernel %s", esp_kernel_text(job->kernel));

@@ -1,6 +1,7 @@
 /* The option parser: long and short options from tables, before, between or behind the operands. */
 #include "cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,13 +230,23 @@ static int take_long(parser *p, const char *name)
     return take(p, option, index, equals != NULL ? equals + 1 : NULL);
 }
 
+static int unknown_letter(const cli_command *command, char letter)
+{
+    size_t index;
+    const char other =
+        (char)(islower((unsigned char)letter) ? toupper((unsigned char)letter) : tolower((unsigned char)letter));
+    if (isalpha((unsigned char)letter) && find_option(command, NULL, 0, other, &index) != NULL)
+        return cli_usage("unknown option '-%c'; did you mean '-%c'?", letter, other);
+    return cli_usage("unknown option '-%c'", letter);
+}
+
 static int take_letters(parser *p, const char *letters)
 {
     int code = CLI_OK;
     while (code == CLI_OK && *letters != '\0') {
         size_t index;
         const cli_option *option = find_option(p->command, NULL, 0, *letters, &index);
-        if (option == NULL) return cli_usage("unknown option '-%c'", *letters);
+        if (option == NULL) return unknown_letter(p->command, *letters);
         letters++;
         if (option->argument == NULL) {
             code = take(p, option, index, NULL);

@@ -16,7 +16,7 @@ static const cli_option options[] = {
     {.name = "grammar", .letter = 'g', .kind = CLI_TEXT, .offset = offsetof(sample_settings, grammar),
      .argument = "FILE", .help = "the grammar to draw from"},
     {.name = "count", .letter = 'n', .kind = CLI_NUMBER, .offset = offsetof(sample_settings, count), .argument = "N",
-     .most = UINT32_MAX, .help = "how many trees to draw"},
+     .least = 1, .most = UINT32_MAX, .help = "how many trees to draw"},
     {.name = "gp", .kind = CLI_TEXT, .offset = offsetof(sample_settings, process), .argument = "EXPR",
      .help = "draw targets for DATA from a Gaussian process with this kernel"},
     {.name = "noise", .kind = CLI_TEXT, .offset = offsetof(sample_settings, noise), .argument = "VARIANCE",

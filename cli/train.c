@@ -32,12 +32,21 @@ static int check_output(const char *path, const cli_settings *settings)
     return cli_check_output(path, settings);
 }
 
+/* Probabilities are fitted to the predictions of a cross-validation with five folds. */
+static void note_probability(const cli_lesson *lesson)
+{
+    for (size_t i = 0; i < lesson->settings; i++)
+        if (strcmp(lesson->setting[i].name, "probability") == 0 && strcmp(lesson->setting[i].value, "1") == 0)
+            cli_note_rare(&lesson->from->common, lesson->data, 5);
+}
+
 static int train_at_once(const train_settings *s)
 {
     cli_lesson lesson = {0};
     int code = cli_lesson_check(&s->learning, &lesson);
     if (code == CLI_OK) code = check_output(s->output, &s->learning.common);
     if (code == CLI_OK) code = cli_lesson_read(&lesson);
+    if (code == CLI_OK) note_probability(&lesson);
     if (code == CLI_OK) code = cli_lesson_train(&lesson, lesson.kernel, s->output);
     cli_lesson_end(&lesson);
     return code;

@@ -1,6 +1,7 @@
 /* espalier tune: the best values of settings and kernel parameters, by cross-validation over a grid. */
 #include "cli.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,9 @@ static int check_line(const tune_job *job, size_t line)
     const size_t place = cli_setting_place(name);
     if (place < CLI_SETTINGS && s->value[place] != NULL)
         return cli_usage("'%s' is set by an option and by --grid; choose one", name);
+    const char large[2] = {(char)toupper((unsigned char)name[0]), '\0'};
+    if (name[1] == '\0' && place == CLI_SETTINGS && cli_setting_place(large) < CLI_SETTINGS)
+        return cli_usage("--grid names '%s'; did you mean '%s'?", name, large);
     for (size_t l = 0; l < line; l++)
         if (strcmp(job->name[l], name) == 0) return cli_usage("--grid names '%s' twice", name);
     return CLI_OK;
@@ -133,6 +137,8 @@ static int work(tune_job *job)
 {
     const tune_settings *s = job->settings;
     int code = cli_lesson_read(&job->lesson);
+    if (code == CLI_OK && !cli_lesson_of_numbers(&job->lesson))
+        cli_note_rare(&s->learning.common, job->lesson.data, (size_t)s->folds);
     if (code == CLI_OK) code = search(job);
     if (code != CLI_OK) return code;
     print_results(job);

@@ -36,6 +36,7 @@ typedef enum esp_status {
 
 typedef struct esp_error {
     size_t line, column; /* 1-based place in the input; 0 unless parsing failed */
+    int system;          /* errno where the system refused a file; else 0 */
     char message[1024];  /* one sentence, with its place in front: "data.jsonl:3:14: ..." */
 } esp_error;
 

@@ -51,7 +51,12 @@ bool espy_ok(esp_status status, const esp_error *error)
                      : status == ESP_ERR_CANCELLED ? PyExc_KeyboardInterrupt
                                                    : PyExc_ValueError;
     PyObject *message = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "backslashreplace");
-    if (message != NULL) PyErr_SetObject(type, message);
+    /* Of a known errno Python makes the subclass, such as FileNotFoundError. */
+    PyObject *value = message != NULL && status == ESP_ERR_IO && error->system != 0
+                          ? Py_BuildValue("(iO)", error->system, message)
+                          : Py_XNewRef(message);
+    if (value != NULL) PyErr_SetObject(type, value);
+    Py_XDECREF(value);
     Py_XDECREF(message);
     return false;
 }

@@ -139,3 +139,21 @@ size_t espi_number_print_short(double value, char text[32])
     }
     return size;
 }
+
+bool espi_is_json_number(const char *text, size_t size)
+{
+    size_t at = size > 0 && text[0] == '-', start = at;
+    while (at < size && text[at] >= '0' && text[at] <= '9') at++;
+    if (at == start || (text[start] == '0' && at > start + 1)) return false;
+    if (at < size && text[at] == '.') {
+        for (start = ++at; at < size && text[at] >= '0' && text[at] <= '9';) at++;
+        if (at == start) return false;
+    }
+    if (at < size && (text[at] == 'e' || text[at] == 'E')) {
+        at++;
+        if (at < size && (text[at] == '+' || text[at] == '-')) at++;
+        for (start = at; at < size && text[at] >= '0' && text[at] <= '9';) at++;
+        if (at == start) return false;
+    }
+    return at == size;
+}

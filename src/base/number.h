@@ -22,4 +22,7 @@ static inline bool espi_all_finite(const double *value, size_t count)
     return finite;
 }
 
+/* Whether text[0..size) is a number as JSON writes it. */
+bool espi_is_json_number(const char *text, size_t size);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,7 @@ esp_status espi_fail(esp_error *err, esp_status status, const char *format, ...)
 {
     if (err == NULL) return status;
     err->line = err->column = 0;
+    err->system = 0;
     va_list args;
     va_start(args, format);
     set_message(err, "", format, args);
@@ -36,6 +38,7 @@ esp_status espi_fail_at(esp_error *err, const char *file, size_t line, size_t co
     if (err == NULL) return ESP_ERR_PARSE;
     err->line = line;
     err->column = column;
+    err->system = 0;
     char place[sizeof err->message];
     snprintf(place, sizeof place - 300, "%s", file);
     snprintf(place + strlen(place), 300, ":%zu:%zu: ", line, column);
@@ -51,7 +54,9 @@ esp_status espi_fail_errno(esp_error *err, const char *file)
     const int code = errno;
     char reason[128];
     if (strerror_r(code, reason, sizeof reason) != 0) snprintf(reason, sizeof reason, "system error %d", code);
-    return espi_fail(err, ESP_ERR_IO, "%s: %s", file, reason);
+    espi_fail(err, ESP_ERR_IO, "%s: %s", file, reason);
+    if (err != NULL) err->system = code;
+    return ESP_ERR_IO;
 }
 
 esp_status espi_no_memory(esp_error *err)
@@ -76,6 +81,13 @@ static size_t utf8_length(const unsigned char *s, size_t size)
     for (size_t i = 1; i < length; i++)
         if ((s[i] & 0xC0) != 0x80) return 0;
     return length;
+}
+
+const char *espi_all_examples(uint64_t count, char text[48])
+{
+    if (count == 1) return "the only example is";
+    snprintf(text, 48, "all %" PRIu64 " examples are", count);
+    return text;
 }
 
 const char *espi_quote(const char *bytes, size_t size, char text[96])

@@ -24,6 +24,9 @@ const char *espi_size_text(double bytes, char text[32]);
 /* A piece of input shown in a sentence: quoted, control and non-UTF-8 bytes escaped, cut when long. */
 const char *espi_quote(const char *bytes, size_t size, char text[96]);
 
+/* How a sentence starts that tells what all examples are: "all 5 examples are", "the only example is". */
+const char *espi_all_examples(uint64_t count, char text[48]);
+
 /* Adds to a text in a buffer of `room` bytes; what does not fit becomes "...". */
 void espi_append(char *text, size_t room, const char *more);
 

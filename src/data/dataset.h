@@ -33,6 +33,7 @@ typedef struct espi_column {
     char *name;
     esp_column_type type;
     size_t rows; /* complete ones, and the one at hand once it is set */
+    size_t decided; /* JSON Lines: the line whose string, the first that is not empty, makes trees of it; else 0 */
     espi_forest trees;
     espi_sequences sequences;
     espi_vectors vectors;

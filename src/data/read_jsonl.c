@@ -173,6 +173,25 @@ static esp_status skip_blanks(espi_reader *r, int *first, esp_error *err)
 
 /* ----------------------------------------------------------------- values */
 
+#define TEXT_INSTEAD "text that starts with '(' is written \"\\\\(...\""
+
+/* What to add where the string that made trees of a column is none itself. */
+static const char *text_instead(const espi_reader *r, const espi_column *column)
+{
+    return column->decided == r->stream.line ? "; " TEXT_INSTEAD : "";
+}
+
+static esp_status no_tree(const espi_reader *r, const espi_column *column, esp_error *err)
+{
+    char quoted[96];
+    espi_quote(column->name, strlen(column->name), quoted);
+    if (column->decided == 0)
+        return espi_stream_fail(&r->stream, err, "field %s holds trees; a tree starts with '('", quoted);
+    return espi_stream_fail(&r->stream, err,
+                            "field %s holds trees, since line %zu starts it with '('; " TEXT_INSTEAD " there", quoted,
+                            column->decided);
+}
+
 /* A tree up to the closing quote, which is taken. The stream is at its opening bracket. */
 static esp_status tree_string(espi_reader *r, espi_column *column, esp_error *err)
 {
@@ -189,15 +208,16 @@ static esp_status tree_string(espi_reader *r, espi_column *column, esp_error *er
         const espi_tree_state state = complete ? ESPI_TREE_COMPLETE : espi_tree_feed(t, p.bytes, p.size, &used);
         take(r, &p, used);
         if (state == ESPI_TREE_NO_MEMORY) return espi_no_memory(err);
-        if (state == ESPI_TREE_WRONG) return espi_stream_fail(&r->stream, err, "%s", t->reason);
+        if (state == ESPI_TREE_WRONG)
+            return espi_stream_fail(&r->stream, err, "%s%s", t->reason, text_instead(r, column));
         if (complete && used < p.size)
-            return espi_stream_fail(&r->stream, err, "the tree is complete, but %s follows; a field holds one tree",
-                                    espi_quote(p.bytes + used, p.size - used, quoted));
+            return espi_stream_fail(&r->stream, err, "the tree is complete, but %s follows; a field holds one tree%s",
+                                    espi_quote(p.bytes + used, p.size - used, quoted), text_instead(r, column));
         complete = state == ESPI_TREE_COMPLETE;
     }
     if (!complete)
-        return espi_stream_fail(&r->stream, err, "the string ends inside a tree; closing brackets missing: %zu",
-                                espi_tree_open(t));
+        return espi_stream_fail(&r->stream, err, "the string ends inside a tree; closing brackets missing: %zu%s",
+                                espi_tree_open(t), text_instead(r, column));
     espi_stream_skip(&r->stream);
     return espi_set_tree(column, t->root, err);
 }
@@ -221,46 +241,27 @@ static esp_status string_value(espi_reader *r, esp_error *err)
     const json *j = r->state;
     espi_stream *s = &r->stream;
     const size_t place = s->column;
-    char quoted[96];
     size_t index;
     int first;
     espi_stream_skip(s);
     esp_status status = skip_blanks(r, &first, err);
     if (status != ESP_OK) return status;
     espi_column *column = espi_find_column(r->data, j->key, j->key_size, &index) ? &r->data->column[index] : NULL;
+    const bool known = column != NULL && column->type == ESP_COLUMN_TREE;
     if (column != NULL && column->type == ESP_COLUMN_SEQUENCE && column->rows == r->data->rows &&
         column->sequences.tokens == 0 && first == '(')
         status = become_trees(column, err);
     if (status != ESP_OK) return status;
     const bool tree = column != NULL ? column->type == ESP_COLUMN_TREE : first == '(';
-    if (tree && first >= 0 && first != '(')
-        return espi_stream_fail(s, err, "field %s holds trees; a tree starts with '('",
-                                espi_quote(j->key, j->key_size, quoted));
+    if (tree && first >= 0 && first != '(') return no_tree(r, column, err);
     status = espi_row_column(r->data, j->key, j->key_size, tree ? ESP_COLUMN_TREE : ESP_COLUMN_SEQUENCE, &column, err);
+    if (status == ESP_OK && tree && !known) column->decided = s->line;
     if (status == ESP_OK && tree && first >= 0) return tree_string(r, column, err);
     if (status == ESP_OK) status = take_scratch(r, err);
     if (status == ESP_OK)
         status = tree ? espi_set_tree(column, ESPI_NO_NODE, err)
                       : espi_set_sequence(column, r->scratch, r->scratch_size, err);
     return espi_reader_place_at(r, s->line, place, status, err);
-}
-
-bool espi_is_json_number(const char *text, size_t size)
-{
-    size_t at = size > 0 && text[0] == '-', start = at;
-    while (at < size && text[at] >= '0' && text[at] <= '9') at++;
-    if (at == start || (text[start] == '0' && at > start + 1)) return false;
-    if (at < size && text[at] == '.') {
-        for (start = ++at; at < size && text[at] >= '0' && text[at] <= '9';) at++;
-        if (at == start) return false;
-    }
-    if (at < size && (text[at] == 'e' || text[at] == 'E')) {
-        at++;
-        if (at < size && (text[at] == '+' || text[at] == '-')) at++;
-        for (start = at; at < size && text[at] >= '0' && text[at] <= '9';) at++;
-        if (at == start) return false;
-    }
-    return at == size;
 }
 
 /* Why the value at the stream is no number. */
@@ -318,8 +319,11 @@ static esp_status name_and_colon(espi_reader *r, char **text, size_t *size, size
     espi_stream *s = &r->stream;
     const size_t place = s->column;
     *size = 0;
-    if (espi_stream_peek(s) != '"')
-        return espi_stream_fail(s, err, "the name of a %s is needed here, in double quotes", what);
+    const int c = espi_stream_peek(s);
+    if (c < 0 || c == '\n')
+        return espi_stream_fail(
+            s, err, "the line ends inside an object; a line holds one object, whole: 'jq -c .' writes it so");
+    if (c != '"') return espi_stream_fail(s, err, "the name of a %s is needed here, in double quotes", what);
     espi_stream_skip(s);
     esp_status status = take_rest(r, text, size, capacity, err);
     if (status != ESP_OK) return status;
@@ -468,6 +472,7 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
         *end = true;
         return ESP_OK;
     }
+    if (espi_stream_peek(s) == '[' && r->data->columns == 0) return espi_json_array(s, err);
     if (espi_stream_peek(s) != '{') return espi_stream_fail(s, err, "a line of JSON Lines must be an object: {...}");
     j->target_seen = false;
     esp_status status = ESP_OK;

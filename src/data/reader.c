@@ -284,6 +284,12 @@ static bool like_libsvm(const char *text, size_t size)
     return colon > at + 1 && (espi_number_like(text, label) || espi_number_parse(text + colon, end - colon, &value));
 }
 
+esp_status espi_json_array(const espi_stream *s, esp_error *err)
+{
+    return espi_stream_fail(s, err,
+                            "a line must be an object, {...}, not an array: jq -c '.[]' FILE takes objects out of one");
+}
+
 static esp_status recognise(espi_reader *r, esp_format *format, esp_error *err)
 {
     espi_stream *s = &r->stream;
@@ -298,6 +304,7 @@ static esp_status recognise(espi_reader *r, esp_format *format, esp_error *err)
     else if (like_conllu(s->at, size)) *format = ESP_FORMAT_CONLLU;
     else if (has_marker(s->at, size, &named)) *format = named ? ESP_FORMAT_KELP : ESP_FORMAT_SVMTK;
     else if (like_libsvm(s->at, size)) *format = ESP_FORMAT_LIBSVM;
+    else if (s->at[0] == '[') return espi_json_array(s, err);
     else
         return espi_stream_fail(
             s, err,

@@ -83,7 +83,7 @@ esp_status espi_reader_place(const espi_reader *reader, esp_status status, esp_e
 esp_status espi_reader_place_at(const espi_reader *reader, size_t line, size_t column, esp_status status,
                                 esp_error *err);
 
-/* Whether text[0..size) is a number as JSON writes it. */
-bool espi_is_json_number(const char *text, size_t size);
+/* Fails: an array of JSON is not JSON Lines. */
+esp_status espi_json_array(const espi_stream *stream, esp_error *err);
 
 #endif

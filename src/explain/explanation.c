@@ -36,14 +36,22 @@ void esp_explanation_free(esp_explanation *x)
 
 static esp_status find_class(const esp_model *m, const char *name, size_t *out, esp_error *err)
 {
+    enum { FEW = 20 };
     if (m->classes == 0) return espi_fail(err, ESP_ERR_PARAM, "the model predicts numbers and has no class '%s'", name);
     for (*out = 0; *out < m->classes; ++*out)
         if (strcmp(m->class_name[*out], name) == 0) return ESP_OK;
     const char *nearest = esp_nearest(name, (const char *const *)m->class_name, m->classes);
     if (nearest != NULL)
         return espi_fail(err, ESP_ERR_PARAM, "the model has no class '%s'; did you mean '%s'?", name, nearest);
-    return espi_fail(err, ESP_ERR_PARAM, "the model has no class '%s'; 'espalier info' lists its %zu classes", name,
-                     m->classes);
+    if (m->classes > FEW)
+        return espi_fail(err, ESP_ERR_PARAM, "the model has no class '%s'; 'espalier info' lists its %zu classes", name,
+                         m->classes);
+    char list[400] = "";
+    for (size_t c = 0; c < m->classes; c++) {
+        if (c > 0) espi_append(list, sizeof list, ", ");
+        espi_append(list, sizeof list, m->class_name[c]);
+    }
+    return espi_fail(err, ESP_ERR_PARAM, "the model has no class '%s'; its classes are %s", name, list);
 }
 
 /* "HUM", "HUM against LOC" or "value", for the first class of the problem or, turned round, for the second. */

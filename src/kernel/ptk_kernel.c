@@ -169,6 +169,7 @@ static void workspace_free(void *pointer)
 static void *workspace_new(const espi_part *part, const esp_run *run)
 {
     workspace *w = espi_alloc_zero(1, sizeof *w);
+    if (w != NULL) w->scratch.run = run;
     if (w == NULL || view(part)->algorithm == PTK_PAIR) return w;
     w->soft = espi_soft_workspace_new(part, run);
     if (w->soft != NULL) return w;
@@ -189,10 +190,10 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     workspace *w = pointer;
     if (p->algorithm == PTK_DAG) return espi_soft_row(part, w->soft, i, from, to, out, err);
     const espi_ptk_flat *a = &flats_of(p, ESPI_ROWS)[i], *b = flats_of(p, ESPI_COLS);
-    bool ok = true;
-    for (size_t j = from; ok && j < to; j++)
-        ok = espi_ptk_pair(a, &b[j], &p->rules.values, &w->scratch, &out[j - from]);
-    return ok ? ESP_OK : espi_no_memory(err);
+    esp_status status = ESP_OK;
+    for (size_t j = from; status == ESP_OK && j < to; j++)
+        status = espi_ptk_pair(a, &b[j], &p->rules.values, &w->scratch, &out[j - from], err);
+    return status;
 }
 
 static esp_status diagonal(const espi_part *part, espi_side side, const esp_run *run, double *out, esp_error *err)
@@ -201,12 +202,12 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     if (p->algorithm == PTK_DAG) return espi_soft_diagonal(part, side, run, out, err);
     const espi_ptk_flat *flat = flats_of(p, side);
     const size_t trees = (side == ESPI_ROWS ? p->soft.rows : p->soft.cols)->roots;
-    espi_ptk_scratch scratch = {0};
-    bool ok = true;
-    for (size_t i = 0; ok && i < trees; i++)
-        ok = espi_ptk_pair(&flat[i], &flat[i], &p->rules.values, &scratch, &out[i]);
+    espi_ptk_scratch scratch = {.run = run};
+    esp_status status = ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < trees; i++)
+        status = espi_ptk_pair(&flat[i], &flat[i], &p->rules.values, &scratch, &out[i], err);
     espi_ptk_scratch_free(&scratch);
-    return ok ? ESP_OK : espi_no_memory(err);
+    return status;
 }
 
 static esp_status fold(const espi_part *part, const double *coefficient, size_t outputs, void **folded, esp_error *err)

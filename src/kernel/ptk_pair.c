@@ -1,8 +1,9 @@
 #include "kernel/ptk_pair.h"
 
 #include "base/alloc.h"
+#include "base/parallel.h"
 #include "base/sort.h"
-
+#include "base/status.h"
 
 void espi_ptk_flat_free(espi_ptk_flat *t)
 {
@@ -140,15 +141,16 @@ static bool meet(const espi_ptk_flat *a, const espi_ptk_flat *b, espi_ptk_scratc
 }
 
 /* S(i, j) of ptk_children.c; ended[l] is Q(k, l) of the row at hand. */
-static double chains(const espi_ptk_flat *a, size_t i, const espi_ptk_flat *b, size_t j, double lambda,
-                     const espi_ptk_scratch *s)
+static esp_status chains(const espi_ptk_flat *a, size_t i, const espi_ptk_flat *b, size_t j, double lambda,
+                         espi_ptk_scratch *s, double *out, esp_error *err)
 {
     const uint32_t *child = a->child + a->first[i], *other = b->child + b->first[j];
     const uint32_t *label = a->child_label + a->first[i], *other_label = b->child_label + b->first[j];
     const size_t arity = a->first[i + 1] - a->first[i], wide = b->first[j + 1] - b->first[j];
     double *ended = s->ended, sum = 0.0;
     for (size_t l = 0; l < wide; l++) ended[l] = 0.0;
-    for (size_t k = 0; k < arity; k++) {
+    esp_status status = ESP_OK;
+    for (size_t k = 0; status == ESP_OK && k < arity; k++) {
         double row = 0.0, corner = 0.0;
         for (size_t l = 0; l < wide; l++) {
             const double above = ended[l];
@@ -161,28 +163,35 @@ static double chains(const espi_ptk_flat *a, size_t i, const espi_ptk_flat *b, s
             ended[l] = row + lambda * above;
             corner = above;
         }
+        s->work += wide;
+        status = espi_progress_at_times(s->run, "computing the kernel", &s->work, err);
     }
-    return sum;
+    *out = sum;
+    return status;
 }
 
-bool espi_ptk_pair(const espi_ptk_flat *a, const espi_ptk_flat *b, const espi_ptk_values *v, espi_ptk_scratch *s,
-                   double *value)
+esp_status espi_ptk_pair(const espi_ptk_flat *a, const espi_ptk_flat *b, const espi_ptk_values *v, espi_ptk_scratch *s,
+                         double *value, esp_error *err)
 {
     const double square = v->lambda * v->lambda, leaf = v->mu * square * v->terminal;
     double sum = 0.0;
     *value = 0.0;
-    if (!meet(a, b, s) || !espi_reserve(&s->ended, &s->capacity[4], b->nodes, sizeof *s->ended)) return false;
-    for (size_t i = 0; i < a->nodes; i++) {
+    if (!meet(a, b, s) || !espi_reserve(&s->ended, &s->capacity[4], b->nodes, sizeof *s->ended))
+        return espi_no_memory(err);
+    esp_status status = ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < a->nodes; i++) {
         double row = 0.0; /* apart, so that millions of small terms are not lost in a large sum */
-        for (size_t m = 0; m < s->count[i]; m++) {
+        for (size_t m = 0; status == ESP_OK && m < s->count[i]; m++) {
             const size_t j = b->sorted[s->from[i] + m];
             const bool both = a->first[i] < a->first[i + 1] && b->first[j] < b->first[j + 1];
-            const double delta = both ? v->mu * (square + chains(a, i, b, j, v->lambda, s)) : leaf;
+            double sums = 0.0;
+            if (both) status = chains(a, i, b, j, v->lambda, s, &sums, err);
+            const double delta = both ? v->mu * (square + sums) : leaf;
             s->delta[s->base[i] + m] = delta;
             row += delta;
         }
         sum += row;
     }
     *value = sum;
-    return true;
+    return status;
 }

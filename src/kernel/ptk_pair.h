@@ -30,6 +30,8 @@ typedef struct espi_ptk_scratch { /* zeroed is empty */
     uint32_t *from, *count;       /* ... and the nodes of the second tree that it meets: sorted[from .. from + count) */
     double *ended;
     size_t capacity[5];
+    const esp_run *run; /* the calling thread's, to ask whether to go on; NULL in others */
+    size_t work;        /* since it was asked */
 } espi_ptk_scratch;
 void espi_ptk_scratch_free(espi_ptk_scratch *scratch);
 
@@ -37,9 +39,8 @@ typedef struct espi_ptk_values {
     double lambda, mu, terminal;
 } espi_ptk_values;
 
-/* K(a, b): every pair of nodes with equal labels once, in O(product of their numbers of children). False: memory is
- * out. */
-bool espi_ptk_pair(const espi_ptk_flat *a, const espi_ptk_flat *b, const espi_ptk_values *values,
-                   espi_ptk_scratch *scratch, double *value);
+/* K(a, b): every pair of nodes with equal labels once, in O(product of their numbers of children). */
+esp_status espi_ptk_pair(const espi_ptk_flat *a, const espi_ptk_flat *b, const espi_ptk_values *values,
+                         espi_ptk_scratch *scratch, double *value, esp_error *err);
 
 #endif

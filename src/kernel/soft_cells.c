@@ -12,7 +12,11 @@ HOT static void read_soft_column(double *restrict value, const double *restrict 
     for (size_t r = 0; r < n; r++) value[r] = base + col[place[r]];
 }
 
-enum { MANY = 1 << 16 }; /* cells; no more are kept at the same time, but for the last child's */
+enum {
+    MANY = 1 << 16, /* cells; no more are kept at the same time, but for the last child's */
+    BROAD = 256,    /* children; of such a node fewer are kept, as a call may take the square of their number */
+    LONG = 1 << 26  /* pairs of children; no more are looked at in one go */
+};
 
 /* The entry of a shape among those that have cells with the node at hand; NULL: memory is out. */
 static espi_soft_met *meet(espi_soft_matcher *m, uint32_t shape)
@@ -74,14 +78,14 @@ static bool add_shapes(espi_soft_matcher *m, uint32_t list)
     return true;
 }
 
-/* The cells of one shape, likewise: those of the node's children from `from` on, until they are many. Returns the child
- * to go on with; 0: memory is out. */
+/* The cells of one shape, likewise: those of the node's children from `from` on, until they are many or it took long.
+ * Returns the child to go on with; 0: memory is out. */
 static size_t find_cells(espi_soft_matcher *m, const espi_soft_node *node, espi_soft_met *q, size_t from)
 {
     const espi_soft_trees *a = m->plan->trees, *b = m->dag->trees;
     const struct espi_soft_look *x = &a->shape[node->shape], *y = &b->shape[q->shape];
     size_t k = from;
-    for (m->cells = 0; k < x->children && m->cells < MANY; k++) {
+    for (m->cells = 0; k < x->children && m->cells < MANY && (k - from) * y->children < LONG; k++) {
         for (size_t l = 0; l < y->children; l++) {
             espi_soft_kind kind = ESPI_APART;
             if (a->key[x->code + k] != b->key[y->code + l]) continue;
@@ -95,6 +99,7 @@ static size_t find_cells(espi_soft_matcher *m, const espi_soft_node *node, espi_
     }
     q->first = 0;
     q->cells = m->cells;
+    m->work += (k - from) * y->children;
     return k;
 }
 
@@ -106,7 +111,7 @@ bool espi_soft_meet(espi_soft_matcher *m, const espi_soft_node *node, bool *toge
     m->mets = m->cells = 0;
     for (size_t k = 0; k < p->children; k++)
         if (list[k] != ESPI_NO_NODE) most += m->dag->list_start[list[k] + 1] - m->dag->list_start[list[k]];
-    *together = most <= MANY;
+    *together = most <= (p->children < BROAD ? MANY : MANY / 4);
     bool ok = !*together || espi_reserve(&m->cell, &m->cell_capacity, most, sizeof *m->cell);
     for (size_t k = 0; ok && k < p->children; k++) {
         if (list[k] == ESPI_NO_NODE) continue;
@@ -133,9 +138,9 @@ static inline void read_cell(const espi_soft_matcher *m, const struct espi_soft_
 }
 
 /* Hands the cells of children [from, to) of the node and their values for vertices [first, last) of a shape to the
- * kernel. */
-static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const espi_soft_met *q, size_t from, size_t to,
-                     size_t first, size_t last, double *col)
+ * kernel, and asks at times whether to go on. */
+static esp_status evaluate(espi_soft_matcher *m, const espi_soft_node *node, const espi_soft_met *q, size_t from,
+                           size_t to, size_t first, size_t last, double *col, esp_error *err)
 {
     const struct espi_soft_group *s = &m->dag->shape[q->shape];
     const espi_soft_shape p = espi_soft_shape_of(m->plan->trees, node->shape);
@@ -143,7 +148,7 @@ static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const esp
     if (!espi_reserve(&m->value, &m->value_capacity, q->cells * n * lanes, sizeof *m->value) ||
         !espi_reserve(&m->k, &m->k_capacity, q->cells, sizeof *m->k) ||
         !espi_reserve(&m->l, &m->l_capacity, q->cells, sizeof *m->l))
-        return false;
+        return espi_no_memory(err);
     double *value = m->value;
     for (size_t c = 0, i = q->first; c < q->cells; c++, i = m->cell[i].next) {
         m->k[c] = m->cell[i].k;
@@ -166,36 +171,40 @@ static bool evaluate(espi_soft_matcher *m, const espi_soft_node *node, const esp
         .n = n,
         .scratch = &m->scratch,
         .capacity = &m->scratch_capacity};
-    m->work += 4 * q->cells * n * lanes; /* a cell takes several steps */
-    return m->rules->children(m->rules, &meeting, col + s->place + first);
+    m->work += (4 * q->cells + (to - from) * s->children) * n * lanes; /* a cell takes several steps */
+    if (!m->rules->children(m->rules, &meeting, col + s->place + first)) return espi_no_memory(err);
+    return espi_progress_at_times(m->run, "computing the kernel", &m->work, err);
 }
 
 /* The column of a node over the vertices of a shape whose cells are all there. */
-static bool fill_column(espi_soft_matcher *m, const espi_soft_node *node, const espi_soft_met *q, double *col)
+static esp_status fill_column(espi_soft_matcher *m, const espi_soft_node *node, const espi_soft_met *q, double *col,
+                              esp_error *err)
 {
     enum { SIDE_BY_SIDE = 1 << 14 }; /* values that stay in the cache */
     const size_t children = m->plan->trees->shape[node->shape].children;
-    if (q->cells == 0) return true;
+    if (q->cells == 0) return ESP_OK;
     const size_t values = q->cells * m->lanes, chunk = values < SIDE_BY_SIDE ? SIDE_BY_SIDE / values : 1;
-    bool ok = true;
-    for (size_t first = 0; ok && first < q->n; first += chunk)
-        ok = evaluate(m, node, q, 0, children, first, q->n - first < chunk ? q->n : first + chunk, col);
-    return ok;
+    esp_status status = ESP_OK;
+    for (size_t first = 0; status == ESP_OK && first < q->n; first += chunk)
+        status = evaluate(m, node, q, 0, children, first, q->n - first < chunk ? q->n : first + chunk, col, err);
+    return status;
 }
 
 /* The same where they are still to be found, and perhaps too many for one call. */
-static bool find_and_fill(espi_soft_matcher *m, const espi_soft_node *node, espi_soft_met *q, double *col)
+static esp_status find_and_fill(espi_soft_matcher *m, const espi_soft_node *node, espi_soft_met *q, double *col,
+                                esp_error *err)
 {
     const size_t children = m->plan->trees->shape[node->shape].children;
     size_t to = find_cells(m, node, q, 0);
-    if (to == children) return fill_column(m, node, q, col);
-    for (size_t r = 0; to > 0 && r < q->n; r++) {
-        for (size_t from = 0; from < children; from = to) {
+    if (to == children) return fill_column(m, node, q, col, err);
+    esp_status status = to == 0 ? espi_no_memory(err) : ESP_OK;
+    for (size_t r = 0; status == ESP_OK && r < q->n; r++) {
+        for (size_t from = 0; status == ESP_OK && from < children; from = to) {
             to = find_cells(m, node, q, from);
-            if (to == 0 || !evaluate(m, node, q, from, to, r, r + 1, col)) return false;
+            status = to == 0 ? espi_no_memory(err) : evaluate(m, node, q, from, to, r, r + 1, col, err);
         }
     }
-    return to > 0;
+    return status;
 }
 
 /* Shapes are met in an order that memory cannot foresee: what one needs is fetched while earlier ones are at work. */
@@ -225,8 +234,7 @@ esp_status espi_soft_fill(espi_soft_matcher *m, const espi_soft_node *node, bool
         fetch_shape(m, i + FAR + NEAR);
         fetch_rows(m, i + NEAR);
         q->n = espi_soft_reach(m, &m->dag->shape[q->shape]);
-        const bool ok = together ? fill_column(m, node, q, column) : find_and_fill(m, node, q, column);
-        status = ok ? espi_progress_at_times(m->run, "computing the kernel", &m->work, err) : espi_no_memory(err);
+        status = together ? fill_column(m, node, q, column, err) : find_and_fill(m, node, q, column, err);
     }
     return status;
 }

@@ -200,6 +200,7 @@ static double *take_slot(espi_soft_matcher *m, size_t node, uint32_t group)
     s->group = group;
     if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
     memset(s->value, 0, size * sizeof *s->value);
+    m->work += size;
     return s->value;
 }
 

@@ -1,4 +1,5 @@
-/* How good predictions are. Precision, recall and F1 of a class that is never predicted, or never there, are 0. */
+/* How good predictions are. Precision, recall and F1 of a class that is never predicted, or never there, are 0; a class
+ * that is neither has none, and the macro means leave it out. */
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/number.h"
@@ -33,6 +34,7 @@ void esp_metrics_free(esp_metrics *m)
 
 typedef struct per_class {
     double precision, recall, f1, support, predicted;
+    bool seen; /* in the targets or in the predictions */
 } per_class;
 
 static per_class judge_class(const esp_metrics *m, size_t c)
@@ -43,9 +45,10 @@ static per_class judge_class(const esp_metrics *m, size_t c)
         p.support += m->confusion[c * m->classes + k];
         p.predicted += m->confusion[k * m->classes + c];
     }
+    p.seen = p.support + p.predicted > 0.0;
     p.precision = p.predicted > 0.0 ? right / p.predicted : 0.0;
     p.recall = p.support > 0.0 ? right / p.support : 0.0;
-    p.f1 = p.support + p.predicted > 0.0 ? 2.0 * right / (p.support + p.predicted) : 0.0;
+    p.f1 = p.seen ? 2.0 * right / (p.support + p.predicted) : 0.0;
     return p;
 }
 
@@ -104,7 +107,7 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
     m->accuracy = m->micro_f1 = right / (double)m->count;
     for (size_t c = 0; c < m->classes; c++) {
         const per_class j = judge_class(m, c);
-        if (j.support + j.predicted == 0.0) continue; /* a class of the model that these data do not touch */
+        if (!j.seen) continue;
         m->macro_f1 += j.f1;
         m->macro_precision += j.precision;
         m->macro_recall += j.recall;
@@ -210,7 +213,7 @@ double esp_metrics_value(const esp_metrics *m, const char *name)
 
 __attribute__((format(printf, 2, 3))) static void add(espi_text *t, const char *format, ...)
 {
-    char line[1024]; /* the largest number has 309 digits */
+    char line[1024];
     va_list args;
     va_start(args, format);
     const int size = vsnprintf(line, sizeof line, format, args);
@@ -254,45 +257,87 @@ static size_t name_width(const esp_metrics *m)
     return width;
 }
 
+/* Whether two names are the same in `width` places. */
+static bool coincide(const esp_metrics *m, size_t width)
+{
+    size_t places;
+    for (size_t a = 0; a < m->classes; a++)
+        for (size_t b = 0; b < a; b++) {
+            const size_t size = fit(m->name[a], width, &places);
+            if (fit(m->name[b], width, &places) == size && memcmp(m->name[a], m->name[b], size) == 0) return true;
+        }
+    return false;
+}
+
+/* Columns as wide as the names where these are few. Names that are the same once they are cut give way to numbers,
+ * which then stand before the names of the rows too. */
 static void add_confusion(espi_text *t, const esp_metrics *m, size_t width)
 {
-    add(t, "\nconfusion (rows: actual, columns: predicted)\n%*s", (int)width, "");
+    enum { FEW = 6, NARROW = 7, BROAD = 14 };
+    size_t column = NARROW, places;
+    for (size_t c = 0; m->classes <= FEW && c < m->classes; c++) {
+        fit(m->name[c], BROAD, &places);
+        if (places > column) column = places;
+    }
+    const bool numbers = coincide(m, column);
+    if (numbers) column = NARROW;
+    add(t, "\nconfusion (rows: actual, columns: predicted)\n%*s", (int)(width + (numbers ? 3 : 0)), "");
     for (size_t c = 0; c < m->classes; c++) {
         espi_text_string(t, " ");
-        add_cell(t, m->name[c], 7, true);
+        if (numbers) add(t, "%*zu", (int)column, c + 1);
+        else add_cell(t, m->name[c], column, true);
     }
     espi_text_string(t, "\n");
     for (size_t a = 0; a < m->classes; a++) {
+        if (numbers) add(t, "%2zu ", a + 1);
         add_cell(t, m->name[a], width, false);
-        for (size_t b = 0; b < m->classes; b++) add(t, " %7.0f", m->confusion[a * m->classes + b]);
+        for (size_t b = 0; b < m->classes; b++) add(t, " %*.0f", (int)column, m->confusion[a * m->classes + b]);
         espi_text_string(t, "\n");
     }
+}
+
+/* A number on the scale of the targets, which may be any. */
+static void add_value(espi_text *t, const char *name, double value)
+{
+    const bool plain = value == 0.0 || (fabs(value) >= 0.001 && fabs(value) < 1e6);
+    if (plain) add(t, "%-8s %8.4f\n", name, value);
+    else add(t, "%-8s %8.4g\n", name, value);
+}
+
+static void add_numbers(espi_text *t, const esp_metrics *m)
+{
+    add(t, "examples %8zu\n", m->count);
+    add_value(t, "RMSE", m->rmse);
+    add_value(t, "MAE", m->mae);
+    if (m->same == NULL) add(t, "Pearson  %8.4f\n", m->pearson);
+    else add(t, "Pearson  undefined: all %s are the same\n", m->same);
+    if (m->spread) add_value(t, "NLPD", m->nlpd);
+}
+
+static void add_table(espi_text *t, const esp_metrics *m)
+{
+    const size_t places = name_width(m);
+    const int width = (int)places;
+    add(t, "%-*s  precision   recall       F1  examples\n", width, "class");
+    for (size_t c = 0; c < m->classes; c++) {
+        const per_class j = judge_class(m, c);
+        add_cell(t, m->name[c], places, false);
+        if (j.seen) add(t, "  %9.4f %8.4f %8.4f %9.0f\n", j.precision, j.recall, j.f1, j.support);
+        else add(t, "  %9s %8s %8s %9d\n", "-", "-", "-", 0);
+    }
+    add(t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1,
+        m->count);
+    add(t, "%-*s  %9.4f %8.4f %8.4f\n", width, "micro", m->micro_f1, m->micro_f1, m->micro_f1);
+    add(t, "accuracy %.4f\n", m->accuracy);
+    if (m->spread) add(t, "NLPD     %.4f\n", m->nlpd);
+    if (m->classes <= MOST_COLUMNS) add_confusion(t, m, places);
 }
 
 esp_status esp_metrics_text(const esp_metrics *m, char **out, esp_error *err)
 {
     espi_text t = {0};
-    if (m->classes == 0) {
-        add(&t, "examples %8zu\nRMSE     %8.4f\nMAE      %8.4f\n", m->count, m->rmse, m->mae);
-        if (m->same == NULL) add(&t, "Pearson  %8.4f\n", m->pearson);
-        else add(&t, "Pearson  undefined: all %s are the same\n", m->same);
-        if (m->spread) add(&t, "NLPD     %8.4f\n", m->nlpd);
-    } else {
-        const size_t places = name_width(m);
-        const int width = (int)places;
-        add(&t, "%-*s  precision   recall       F1  examples\n", width, "class");
-        for (size_t c = 0; c < m->classes; c++) {
-            const per_class j = judge_class(m, c);
-            add_cell(&t, m->name[c], places, false);
-            add(&t, "  %9.4f %8.4f %8.4f %9.0f\n", j.precision, j.recall, j.f1, j.support);
-        }
-        add(&t, "%-*s  %9.4f %8.4f %8.4f %9zu\n", width, "macro", m->macro_precision, m->macro_recall, m->macro_f1,
-            m->count);
-        add(&t, "%-*s  %9.4f %8.4f %8.4f\n", width, "micro", m->micro_f1, m->micro_f1, m->micro_f1);
-        add(&t, "accuracy %.4f\n", m->accuracy);
-        if (m->spread) add(&t, "NLPD     %.4f\n", m->nlpd);
-        if (m->classes <= MOST_COLUMNS) add_confusion(&t, m, places);
-    }
+    if (m->classes == 0) add_numbers(&t, m);
+    else add_table(&t, m);
     *out = espi_text_take(&t);
     return *out != NULL ? ESP_OK : espi_no_memory(err);
 }

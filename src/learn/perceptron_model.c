@@ -111,12 +111,12 @@ static esp_status fill_model(esp_model *m, const espi_perceptron *p, esp_error *
 
 esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_error *err)
 {
-    char quoted[96];
+    char quoted[96], all[48];
     *out = NULL;
     if (p->updates == 0) return espi_fail(err, ESP_ERR_PARAM, "there is no model before the first example");
     if (p->classes < 2)
-        return espi_fail(err, ESP_ERR_PARSE,
-                         "all %" PRIu64 " examples are of class %s; a classifier needs two classes at least", p->steps,
+        return espi_fail(err, ESP_ERR_PARSE, "%s of class %s; a classifier needs two classes at least",
+                         espi_all_examples(p->steps, all),
                          espi_quote(p->class[0].name, strlen(p->class[0].name), quoted));
     esp_model *m = espi_model_new();
     if (m == NULL) return espi_no_memory(err);

@@ -74,11 +74,10 @@ static esp_status make_classes(espi_targets *t, const esp_dataset *data, esp_err
     espi_free(entry);
     espi_free(seen);
     if (!ok) return espi_no_memory(err);
-    char quoted[96];
+    char quoted[96], all[48];
     if (t->classes < 2)
-        return espi_fail(err, ESP_ERR_PARSE,
-                         "all %zu examples are of class %s; a classifier needs two classes at least", t->count,
-                         espi_quote(t->name[0], strlen(t->name[0]), quoted));
+        return espi_fail(err, ESP_ERR_PARSE, "%s of class %s; a classifier needs two classes at least",
+                         espi_all_examples(t->count, all), espi_quote(t->name[0], strlen(t->name[0]), quoted));
     return ESP_OK;
 }
 

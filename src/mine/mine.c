@@ -71,10 +71,10 @@ static esp_status choose_class(const esp_dataset *data, const espi_symbol *const
                                const char *positive, size_t *chosen, esp_error *err)
 {
     const bool numbers = esp_dataset_target_is_number(data);
-    char quoted[96];
+    char quoted[96], all[48];
     if (classes == 1)
-        return espi_fail(err, ESP_ERR_PARAM, "all %zu examples are of class %s; mining needs two classes", data->rows,
-                         espi_quote(class[0] -> text, class[0] -> size, quoted));
+        return espi_fail(err, ESP_ERR_PARAM, "%s of class %s; mining needs two classes",
+                         espi_all_examples(data->rows, all), espi_quote(class[0] -> text, class[0] -> size, quoted));
     if (positive != NULL) {
         for (size_t i = 0; i < classes; i++) {
             *chosen = i;

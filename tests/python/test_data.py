@@ -213,7 +213,7 @@ def test_reading_a_file(tmp_path):
     assert to_dataset(numbers, ["1", "2"]).columns == {"n": "vector"} and numbers[1] == 2.5
     with pytest.raises(ValueError, match="data.jsonl:1:1: the target 'z' is missing"):
         espalier.read(path, target="z")
-    with pytest.raises(OSError, match="no such file|No such file"):
+    with pytest.raises(FileNotFoundError, match="no such file|No such file"):
         espalier.read(tmp_path / "none")
     with pytest.raises(ValueError, match="the format is 'xml'"):
         espalier.read(path, format="xml")

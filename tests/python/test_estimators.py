@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import pickle
 
 import numpy as np
@@ -353,8 +354,11 @@ def test_saved_and_loaded(questions, tmp_path):
 
 def test_bad_model_files_are_told(tmp_path, questions):
     path = tmp_path / "model"
-    with pytest.raises(OSError, match="model"):
+    with pytest.raises(FileNotFoundError, match="model") as told:
         load(path)
+    assert told.value.errno == errno.ENOENT
+    with pytest.raises(IsADirectoryError):
+        load(tmp_path)
     path.write_text("no model at all")
     with pytest.raises(ValueError, match="model"):
         load(path)
