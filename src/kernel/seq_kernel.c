@@ -257,7 +257,7 @@ static bool is_constant(const seq_part *p) { return p->rule.n == 1 || p->rule.la
 static esp_status check_gradient(const seq_part *p, esp_error *err)
 {
     if (p->algorithm == PAIR)
-        return espi_fail(err, ESP_ERR_PARAM, "seq with algorithm=pair has no gradient; leave algorithm out");
+        return espi_fail(err, ESP_ERR_PARAM, "seq(algorithm=pair) has no gradient: leave `algorithm` out");
     return check_memory(p, 2.0, err);
 }
 
