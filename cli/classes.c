@@ -67,31 +67,9 @@ void cli_note_rare(const cli_settings *settings, const esp_dataset *data, size_t
     free(classes);
 }
 
-/* As the metrics compare them: by name, or by value. */
-static bool same_class(const char *a, const char *b)
+void cli_note_unknown(const cli_settings *settings, const esp_metrics *metrics, const char *path)
 {
-    char *end_a, *end_b;
-    if (strcmp(a, b) == 0) return true;
-    const double x = strtod(a, &end_a), y = strtod(b, &end_b);
-    return end_a != a && end_b != b && *end_a == '\0' && *end_b == '\0' && x == y;
-}
-
-void cli_note_unknown(const cli_settings *settings, const esp_dataset *data, const esp_predictions *predictions,
-                      const char *path)
-{
-    size_t count;
-    bool known = !esp_predictions_are_classes(predictions);
-    cli_class *classes = known ? NULL : cli_classes(data, &count);
-    if (classes == NULL) return;
-    if (strcmp(path, "-") == 0) path = "standard input";
-    for (size_t i = 0; !known && i < count; i++)
-        for (size_t c = 0; !known && c < esp_predictions_classes(predictions); c++)
-            known = same_class(classes[i].name, esp_predictions_class(predictions, c));
-    if (!known && count == 1)
-        cli_note(settings, "the class of %s, '%s', is none of the model's; --target names another field", path,
-                 classes[0].name);
-    else if (!known && count > 1)
-        cli_note(settings, "none of the %zu classes of %s is one of the model's; --target names another field", count,
-                 path);
-    free(classes);
+    if (esp_metrics_value(metrics, "known") != 0.0) return; /* numbers have no classes: -1 */
+    cli_note(settings, "no example of %s is of a class that the model knows; --target names another field",
+             strcmp(path, "-") == 0 ? "standard input" : path);
 }

@@ -137,8 +137,7 @@ void cli_note_measured(const cli_settings *settings, const esp_dataset *data);
 /* classes with fewer examples than folds, */
 void cli_note_rare(const cli_settings *settings, const esp_dataset *data, size_t folds);
 /* and data, read from `path`, all of whose classes are foreign to the model. */
-void cli_note_unknown(const cli_settings *settings, const esp_dataset *data, const esp_predictions *predictions,
-                      const char *path);
+void cli_note_unknown(const cli_settings *settings, const esp_metrics *metrics, const char *path);
 
 /* A text file that appears complete or not at all; "-" is standard output. */
 typedef struct cli_output {

@@ -32,28 +32,13 @@ static const cli_option options[] = {
     {.name = NULL}};
 /* clang-format on */
 
-/* Whether a text has the line; numbers in brackets at its end may be others. */
-static bool has_line(const char *text, const char *line)
-{
-    const size_t all = strlen(line);
-    size_t size = all;
-    if (all > 0 && line[all - 1] == ')')
-        while (size > 0 && line[size - 1] != '(') size--;
-    for (const char *at = text; at != NULL && *at != '\0'; at = strchr(at, '\n'), at += at != NULL)
-        if (strncmp(at, line, size) == 0 && (size < all || at[size] == '\n' || at[size] == '\0')) return true;
-    return false;
-}
-
 void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
                       const esp_dataset *other)
 {
-    char *text = NULL, *also = NULL;
+    char *text = NULL;
     /* What fails here fails again, and is told, when the kernel is computed. */
-    if (esp_kernel_warning(kernel, data, &text, NULL) == ESP_OK && text != NULL && other != NULL)
-        (void)esp_kernel_warning(kernel, other, &also, NULL);
-    for (char *line = text != NULL ? strtok(text, "\n") : NULL; line != NULL; line = strtok(NULL, "\n"))
-        if (other == NULL || has_line(also, line)) cli_note(settings, "%s", line);
-    esp_text_free(also);
+    if (esp_kernel_warning(kernel, data, other, &text, NULL) != ESP_OK || text == NULL) return;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) cli_note(settings, "%s", line);
     esp_text_free(text);
 }
 

@@ -94,7 +94,7 @@ static int work(predict_job *job)
     if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(job->metrics, s->metrics);
     if (code == CLI_OK && job->metrics != NULL) {
         cli_tell_metrics(&s->common, job->metrics);
-        cli_note_unknown(&s->common, job->data, job->predictions, s->common.operand[1]);
+        cli_note_unknown(&s->common, job->metrics, s->common.operand[1]);
     }
     return code;
 }

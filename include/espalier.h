@@ -336,9 +336,10 @@ ESP_API esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_
 ESP_API esp_status esp_grammar_check(const char *path, const esp_dataset *data, const char *column,
                                      esp_grammar_counts *counts, esp_error *err);
 /* What may be wrong about using a kernel on these data though it can be computed, a sentence per line: rules that match
- * nothing, values for labels or features (lambda.NP, gamma.len) that the data do not have. *text is NULL if there is
- * nothing to say, else released with esp_text_free. */
-ESP_API esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data, char **text, esp_error *err);
+ * nothing, values for labels or features (lambda.NP, gamma.len) that neither `data` nor `other` (NULL: none) have.
+ * *text is NULL if there is nothing to say, else released with esp_text_free. */
+ESP_API esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data, const esp_dataset *other,
+                                      char **text, esp_error *err);
 
 /* ----------------------------------------------------------------- scorers */
 
@@ -438,10 +439,10 @@ typedef struct esp_metrics esp_metrics;
 ESP_API esp_status esp_metrics_new(const esp_predictions *predictions, const esp_dataset *data, esp_metrics **out,
                                    esp_error *err);
 ESP_API void esp_metrics_free(esp_metrics *metrics);
-/* By name: "accuracy", "macro-f1", "micro-f1", "rmse", "mae", "pearson"; NaN-free: -1 if it does not apply. "pearson"
- * is 0 where there is no correlation, all predictions or all targets being the same; in JSON it is null then. "nlpd",
- * the mean negative logarithm of the predictive density (or probability) of the targets, only for a Gaussian process:
- * else 0. */
+/* By name: "accuracy", "macro-f1", "micro-f1", "known" (the part of the examples whose class the model knows), "rmse",
+ * "mae", "pearson"; NaN-free: -1 if it does not apply. "pearson" is 0 where there is no correlation, all predictions or
+ * all targets being the same; in JSON it is null then. "nlpd", the mean negative logarithm of the predictive density
+ * (or probability) of the targets, only for a Gaussian process: else 0. */
 ESP_API double esp_metrics_value(const esp_metrics *metrics, const char *name);
 /* An aligned table for people, and JSON; released with esp_text_free. */
 ESP_API esp_status esp_metrics_text(const esp_metrics *metrics, char **out, esp_error *err);
@@ -608,9 +609,9 @@ typedef struct esp_explanation esp_explanation;
 
 /* The features with the largest weights: for each decision function and each term with features a list of its own, the
  * largest first, of equal ones the smaller, then by the bytes of their texts. The search is best-first and exact unless
- * effort or memory are spent; weights that differ by less than 1e-9 of themselves count as equal, and of many equal ones
- * at the end of a list any may be left out. ESP_ERR_PARAM if no term has features, with what can be explained instead, or
- * if the class is unknown; ESP_ERR_RANGE if a weight is too large for a number. */
+ * effort or memory are spent; weights that differ by less than 1e-9 of themselves count as equal, and of many equal
+ * ones at the end of a list any may be left out. ESP_ERR_PARAM if no term has features, with what can be explained
+ * instead, or if the class is unknown; ESP_ERR_RANGE if a weight is too large for a number. */
 ESP_API esp_status esp_explain(const esp_explainer *explainer, const esp_explain_options *options, const esp_run *run,
                                esp_explanation **out, esp_error *err);
 /* One example: for each decision function the features of all terms that push its score up, the largest contribution

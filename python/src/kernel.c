@@ -30,7 +30,7 @@ static PyObject *kernel_warning(PyObject *module, PyObject *args)
     esp_error error;
     char *text = NULL;
     if (!PyArg_ParseTuple(args, "O&O&", espy_kernel, &kernel, espy_dataset, &data) ||
-        !espy_ok(esp_kernel_warning(kernel, data, &text, &error), &error))
+        !espy_ok(esp_kernel_warning(kernel, data, NULL, &text, &error), &error))
         return NULL;
     return text == NULL ? Py_NewRef(Py_None) : espy_take_text(text);
 }

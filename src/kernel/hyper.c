@@ -366,26 +366,27 @@ static bool collect_names(const espi_column *column, espi_symbols *names)
     return ok;
 }
 
-bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *column, espi_text *lines)
+bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines)
 {
-    const char *what = column->type == ESP_COLUMN_TREE ? "inner node has that label" : "example has that feature";
+    const char *what = column[0]->type == ESP_COLUMN_TREE ? "inner node has that label" : "example has that feature";
     espi_symbols names = {0};
     size_t unmatched = 0;
     if (leaf->symbols == 0) return true;
-    const bool ok = collect_names(column, &names);
+    bool ok = true;
+    for (size_t i = 0; ok && i < columns; i++) ok = collect_names(column[i], &names);
     for (size_t i = 0; ok && i < leaf->symbols; i++) {
         const espi_symbol_value *s = &leaf->symbol[i];
         char quoted[96], line[400];
         if (espi_symbols_find(&names, s->label, strlen(s->label)) != ESPI_NO_SYMBOL) continue;
         if (++unmatched > MOST_LINES) continue;
-        snprintf(line, sizeof line, "%s(%.100s): %s is given for %s, but no %s\n", leaf->class->name, column->name,
+        snprintf(line, sizeof line, "%s(%.100s): %s is given for %s, but no %s\n", leaf->class->name, column[0]->name,
                  leaf->class->parameters[s->parameter].info.name, espi_quote(s->label, strlen(s->label), quoted), what);
         espi_text_string(lines, line);
     }
     if (unmatched > MOST_LINES) {
         char line[200];
         snprintf(line, sizeof line, "%s(%.100s): the same is true of %zu other values\n", leaf->class->name,
-                 column->name, unmatched - MOST_LINES);
+                 column[0]->name, unmatched - MOST_LINES);
         espi_text_string(lines, line);
     }
     espi_symbols_free(&names);

@@ -21,20 +21,20 @@ typedef struct espi_hyper {
     double draw_low, draw_high; /* where first values are drawn, by their logarithms */
 } espi_hyper;
 
-/* The hyperparameters of a kernel in the order of the expression; weights come last. A value of 0 switches something off
- * (bow, alpha) and is none. */
+/* The hyperparameters of a kernel in the order of the expression; weights come last. A value of 0 switches something
+ * off (bow, alpha) and is none. */
 esp_status espi_hypers_new(const esp_kernel *kernel, espi_hyper **out, size_t *count, esp_error *err);
 void espi_hypers_free(espi_hyper *hyper, size_t count);
 
 /* Sets one; kernel->text is not renewed (espi_kernel_print). */
 void espi_kernel_set(esp_kernel *kernel, size_t place, double value);
 
-/* A copy in which every sasst leaf without values by label has one for each label of inner nodes of its column, and every
- * rbf leaf with ard=1 one for each feature: all that can be learned apart. Leaves name their columns. */
+/* A copy in which every sasst leaf without values by label has one for each label of inner nodes of its column, and
+ * every rbf leaf with ard=1 one for each feature: all that can be learned apart. Leaves name their columns. */
 esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err);
 
-/* Adds a line for each of the leaf's values by label or feature that nothing in the column has, of many for the first
- * ones. False if memory is out. */
-bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *column, espi_text *lines);
+/* Adds a line for each of the leaf's values by label or feature that nothing in the columns has, of many for the
+ * first ones. False if memory is out. */
+bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines);
 
 #endif

@@ -17,10 +17,11 @@ struct esp_metrics {
     char **name;       /* classes of the predictions, then those that only the targets have */
     double *confusion; /* [actual * classes + predicted] */
     double accuracy, macro_f1, micro_f1, macro_precision, macro_recall;
+    double known; /* part of the examples whose class the predictions have, too */
     double rmse, mae, pearson;
     const char *same; /* "targets" or "predictions": they are all the same, so that there is no correlation; or NULL */
-    bool spread; /* the predictions have variances, and so there is an nlpd: */
-    double nlpd; /* the mean negative logarithm of what a Gaussian process gives to the targets */
+    bool spread;      /* the predictions have variances, and so there is an nlpd: */
+    double nlpd;      /* the mean negative logarithm of what a Gaussian process gives to the targets */
 };
 
 void esp_metrics_free(esp_metrics *m)
@@ -52,12 +53,6 @@ static per_class judge_class(const esp_metrics *m, size_t c)
     return p;
 }
 
-static bool same_number(const char *a, const char *b)
-{
-    double x, y;
-    return espi_number_parse(a, strlen(a), &x) && espi_number_parse(b, strlen(b), &y) && x == y;
-}
-
 /* Classes of the predictions, and labels of the data that are none of them. */
 static bool collect_names(esp_metrics *m, const esp_predictions *p, const esp_dataset *data, uint32_t *class_of_symbol)
 {
@@ -70,14 +65,10 @@ static bool collect_names(esp_metrics *m, const esp_predictions *p, const esp_da
     for (size_t i = 0; i < data->rows; i++) {
         const uint32_t symbol = data->target[i];
         const char *label = data->target_texts.symbol[symbol].text;
-        if (class_of_symbol[symbol] != UINT32_MAX) continue;
-        size_t c = 0; /* by name, or else by value: 1 and 1.0 are one class unless both are names of classes */
-        while (c < m->classes && strcmp(m->name[c], label) != 0) c++;
-        if (c == m->classes)
-            for (c = 0; c < p->classes && !same_number(m->name[c], label);) c++;
-        if (c == p->classes) c = m->classes;
-        class_of_symbol[symbol] = (uint32_t)c;
-        if (c < m->classes) continue;
+        if (class_of_symbol[symbol] != ESPI_NO_CLASS) continue; /* seen before */
+        class_of_symbol[symbol] = espi_class_of(p->class_name, p->classes, label);
+        if (class_of_symbol[symbol] != ESPI_NO_CLASS) continue;
+        class_of_symbol[symbol] = (uint32_t)m->classes;
         if (!espi_reserve(&m->name, &capacity, m->classes + 1, sizeof *m->name)) return false;
         m->name[m->classes] = espi_copy_text(label, strlen(label));
         if (m->name[m->classes++] == NULL) return false;
@@ -98,6 +89,7 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
         const size_t actual = class_of_symbol[data->target[i]];
         m->confusion[actual * m->classes + p->winner[i]]++;
         right += actual == p->winner[i];
+        m->known += (actual < p->classes) / (double)m->count;
         if (m->spread) /* what it gives to a label that it does not know, 0, is taken for 1e-300 */
             m->nlpd -= log(fmax(actual < p->classes ? p->probability[i * p->classes + actual] : 0.0, 1e-300)) /
                        (double)m->count;
@@ -202,7 +194,8 @@ double esp_metrics_value(const esp_metrics *m, const char *name)
         bool classes;
         double value;
     } all[] = {{"accuracy", true, m->accuracy}, {"macro-f1", true, m->macro_f1}, {"micro-f1", true, m->micro_f1},
-               {"rmse", false, m->rmse},        {"mae", false, m->mae},          {"pearson", false, m->pearson}};
+               {"known", true, m->known},       {"rmse", false, m->rmse},        {"mae", false, m->mae},
+               {"pearson", false, m->pearson}};
     if (strcmp(name, "nlpd") == 0) return m->nlpd;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].name, name) == 0 && all[i].classes == (m->classes > 0)) return all[i].value;

@@ -14,18 +14,6 @@ enum { EXAMPLES = 40, TOP = 12 }; /* where the options are 0 */
 
 /* -------------------------------------------------------------- gathering */
 
-/* The class of a label: by name, or else by value, as metrics judge. */
-static uint32_t class_of(const esp_model *m, const char *label)
-{
-    double value, other;
-    for (size_t c = 0; c < m->classes; c++)
-        if (strcmp(m->class_name[c], label) == 0) return (uint32_t)c;
-    if (!espi_number_parse(label, strlen(label), &value)) return ESPI_NO_CLASS;
-    for (size_t c = 0; c < m->classes; c++)
-        if (espi_number_parse(m->class_name[c], strlen(m->class_name[c]), &other) && other == value) return (uint32_t)c;
-    return ESPI_NO_CLASS;
-}
-
 static esp_status gather_targets(espi_report *r, esp_error *err)
 {
     const esp_dataset *data = r->data;
@@ -42,7 +30,7 @@ static esp_status gather_targets(espi_report *r, esp_error *err)
     uint32_t *known = espi_alloc(texts, sizeof *known);
     r->actual = espi_alloc(data->rows, sizeof *r->actual);
     for (size_t i = 0; known != NULL && i < texts; i++)
-        known[i] = class_of(r->model, data->target_texts.symbol[i].text);
+        known[i] = espi_class_of(r->model->class_name, r->model->classes, data->target_texts.symbol[i].text);
     for (size_t i = 0; known != NULL && r->actual != NULL && i < data->rows; i++) r->actual[i] = known[data->target[i]];
     const bool ok = known != NULL && r->actual != NULL;
     espi_free(known);

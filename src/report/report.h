@@ -26,7 +26,6 @@ typedef struct espi_report {
     espi_text json;
 } espi_report;
 
-#define ESPI_NO_CLASS UINT32_MAX
 enum {
     ESPI_FEATURE_TEXT = 2000, /* bytes of a feature's text, for large fragments and for support examples */
     ESPI_EXAMPLE_TEXT = 400   /* bytes of an example's text */

@@ -20,7 +20,7 @@ static void compute(const esp_kernel *kernel)
     fuzz_require(esp_gram(kernel, data, NULL, &(esp_run){.threads = 1}, gram, &err) == ESP_OK, "a matrix", &err);
     for (int i = 0; i < 9; i++) fuzz_require(isfinite(gram[i]) && gram[i] >= 0.0, "values are numbers", NULL);
     char *warning = NULL;
-    fuzz_require(esp_kernel_warning(kernel, data, &warning, &err) == ESP_OK, "a warning or none", &err);
+    fuzz_require(esp_kernel_warning(kernel, data, NULL, &warning, &err) == ESP_OK, "a warning or none", &err);
     esp_text_free(warning);
     esp_dataset_free(data);
 }

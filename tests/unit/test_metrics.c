@@ -225,6 +225,7 @@ static void test_odd_names(void **state)
     esp_predictions *p = predictions_of(name, 4, winner, 4);
     esp_metrics *m = metrics_of(p, data);
     assert_close(esp_metrics_value(m, "accuracy"), 0.5, 1e-15, "accuracy");
+    assert_close(esp_metrics_value(m, "known"), 0.5, 1e-15, "known");
     esp_text_free(json_of(m));
     esp_text_free(text_of(m));
     esp_metrics_free(m);

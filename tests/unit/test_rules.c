@@ -285,12 +285,12 @@ static void warnings(void **state)
                                         "sst"};
     for (size_t i = 0; i < 4; i++) {
         esp_kernel *kernel = kernel_of(quiet[i]);
-        assert_ok(esp_kernel_warning(kernel, data, &text, &err), quiet[i], &err);
+        assert_ok(esp_kernel_warning(kernel, data, NULL, &text, &err), quiet[i], &err);
         assert_null(text);
         esp_kernel_free(kernel);
     }
     esp_kernel *kernel = kernel_of("norm(gtk(grammar={X -> [Y] Z; NP -> [DT] NN NN}))");
-    assert_ok(esp_kernel_warning(kernel, data, &text, &err), "no match", &err);
+    assert_ok(esp_kernel_warning(kernel, data, NULL, &text, &err), "no match", &err);
     assert_string_equal(text,
                         "gtk: of the grammar's rules with optional children (2), none matches a production of the "
                         "trees (7)\n");
@@ -332,14 +332,14 @@ static void unmatched_values(void **state)
         esp_error err = {0};
         char *text = NULL;
         bool refused = true;
-        assert_ok(esp_kernel_warning(kernel, data, &text, &err), cases[i].kernel, &err);
+        assert_ok(esp_kernel_warning(kernel, data, NULL, &text, &err), cases[i].kernel, &err);
         if (cases[i].text == NULL) assert_null(text);
         else assert_string_equal(text, cases[i].text);
         esp_text_free(text);
         for (long n = 0; refused; n++) {
             const long live = espi_alloc_live();
             espi_alloc_fail_after(n);
-            const esp_status status = esp_kernel_warning(kernel, data, &text, &err);
+            const esp_status status = esp_kernel_warning(kernel, data, NULL, &text, &err);
             refused = espi_alloc_fail_after(-1) < 0;
             assert_int_equal(status, refused ? ESP_ERR_MEMORY : ESP_OK);
             esp_text_free(text);
@@ -384,7 +384,7 @@ static esp_status all_of_it(const void *argument, esp_error *err)
         esp_grammar_learn(data, &(esp_grammar_options){.min_count = 1, .classes = "penn"}, &text, &c, err);
     if (status == ESP_OK) status = esp_grammar_check(path, data, NULL, &c, err);
     if (status == ESP_OK) status = esp_kernel_parse("gtk(grammar={X -> [Y]; = A B})", &kernel, err);
-    if (status == ESP_OK) status = esp_kernel_warning(kernel, data, &warning, err);
+    if (status == ESP_OK) status = esp_kernel_warning(kernel, data, NULL, &warning, err);
     esp_text_free(text);
     esp_text_free(warning);
     esp_kernel_free(kernel);
