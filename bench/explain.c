@@ -1,6 +1,6 @@
 /* Measurements for bench/explain.sh: preparing a model to be explained, its features with the largest weights, and
- * examples. Times are medians of runs in one process. Results go to standard output as lines of TAB-separated fields.
- */
+ * examples. Times are medians of runs in one process. Results go to standard
+ * output as lines of TAB-separated fields. */
 #include "measure.h"
 
 static esp_model *read_model(const char *path)

@@ -66,8 +66,8 @@ static double peak_memory(const char *path, const char *kernel)
     return (double)usage.ru_maxrss * 1024.0;
 }
 
-/* effort DATA REPEATS KERNELS, a line each: trees and seconds of the processor for each, in turn; of one thread. On a busy
- * machine these say more than the time that passes. */
+/* effort DATA REPEATS KERNELS, a line each: trees and seconds of the processor for each, in turn; of one thread. On a
+ * busy machine these say more than the time that passes. */
 static void effort(char **argument)
 {
     enum { KERNELS = 16 };

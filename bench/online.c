@@ -1,5 +1,5 @@
-/* Measurements of online learning for bench/online.sh: one perceptron in its three forms on the same examples. Results go
- * to standard output as lines of TAB-separated fields.
+/* Measurements of online learning for bench/online.sh: one perceptron in its three forms on the same examples. Results
+ * go to standard output as lines of TAB-separated fields.
  *
  *     forms DATA KERNEL REPEATS [dag|forest|plain]...
  *

@@ -27,17 +27,17 @@ typedef struct stage {
     const espi_bag *bag; /* examples, then queries */
     size_t examples;
     const double *coefficient;
-    double total; /* of the coefficients */
+    double total;     /* of the coefficients */
     espi_lists lists; /* of the examples */
-    uint8_t **dense; /* per feature, or NULL */
+    uint8_t **dense;  /* per feature, or NULL */
     bool ones;
-    double *sum;     /* scratch: per example */
+    double *sum; /* scratch: per example */
     uint8_t *number;
     struct head { /* of a list */
         uint32_t row;
         size_t at, end; /* rows decrease from `at` down to `end` */
         double value;
-    } *heap;
+    } * heap;
 } stage;
 
 static void set_up(stage *s, const espi_bag *bag, size_t features, size_t examples, const double *coefficient)

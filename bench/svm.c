@@ -251,12 +251,8 @@ static double time_ours(problem *p, size_t *iterations)
 static double time_theirs(problem *p, struct svm_node **x, double cost)
 {
     const struct svm_problem data = {.l = (int)p->count, .y = p->y, .x = x};
-    const struct svm_parameter parameter = {.svm_type = C_SVC,
-                                            .kernel_type = PRECOMPUTED,
-                                            .cache_size = 1000,
-                                            .eps = 1e-3,
-                                            .C = cost,
-                                            .shrinking = 1};
+    const struct svm_parameter parameter = {
+        .svm_type = C_SVC, .kernel_type = PRECOMPUTED, .cache_size = 1000, .eps = 1e-3, .C = cost, .shrinking = 1};
     memset(p->theirs, 0, p->count * sizeof *p->theirs);
     const double start = now();
     struct svm_model *model = svm_train(&data, &parameter);
@@ -339,8 +335,9 @@ static double difference(const esp_predictions *a, const esp_predictions *b)
 }
 
 /* predict TRAIN TEST TARGET KERNEL SLOW C REPEATS: examples, support vectors, seconds by the folded DAG and by every
- * support vector (the same model with the kernel SLOW), their ratio; seconds that the first prediction prepares, and the
- * ratio with that; largest difference of scores; examples per second by DAG for the test and for the training set. */
+ * support vector (the same model with the kernel SLOW), their ratio; seconds that the first prediction prepares, and
+ * the ratio with that; largest difference of scores; examples per second by DAG for
+ * the test and for the training set. */
 static void predict(char **argument)
 {
     esp_dataset *data = load(argument[0], argument[2]), *test = load(argument[1], argument[2]);
@@ -512,9 +509,9 @@ static void print_example(bool argument, const char *tree)
     puts("\"}");
 }
 
-/* constituents COUNT: from .srl on standard input to JSON Lines: COUNT constituents NP, PP, S or VP of 4 to 25 nodes, one
- * third of them arguments (their span is that of an ARG... of some predicate), drawn and ordered by chance with a fixed
- * seed. */
+/* constituents COUNT: from .srl on standard input to JSON Lines: COUNT constituents NP, PP, S or VP of 4 to 25 nodes,
+ * one third of them arguments (their span is that of an ARG... of some predicate), drawn and ordered by chance with a
+ * fixed seed. */
 static void make_constituents(char **argument)
 {
     const size_t count = strtoul(argument[0], NULL, 10), third = count / 3;
@@ -540,7 +537,8 @@ static void make_constituents(char **argument)
         print_example(from == &s[1], from->tree[--from->size]);
         free(from->tree[from->size]);
     }
-    fprintf(stderr, "bench: drawn from %zu constituents that are arguments and %zu that are not\n", s[1].seen, s[0].seen);
+    fprintf(stderr, "bench: drawn from %zu constituents that are arguments and %zu that are not\n", s[1].seen,
+            s[0].seen);
     free(s[0].tree), free(s[1].tree);
     free(line), free(sentence), free(c);
 }
@@ -551,8 +549,9 @@ int main(int count, char **argument)
         const char *name;
         int arguments;
         void (*run)(char **);
-    } jobs[] = {{"whole", 6, whole},     {"classes", 6, compare_classes}, {"libsvm", 5, libsvm},
-                {"predict", 7, predict}, {"large", 5, large},             {"constituents", 1, make_constituents}};
+    } jobs[] = {{"whole", 6, whole},   {"classes", 6, compare_classes},
+                {"libsvm", 5, libsvm}, {"predict", 7, predict},
+                {"large", 5, large},   {"constituents", 1, make_constituents}};
     for (size_t i = 0; count > 1 && i < sizeof jobs / sizeof *jobs; i++) {
         if (strcmp(argument[1], jobs[i].name) != 0 || count != jobs[i].arguments + 2) continue;
         jobs[i].run(argument + 2);

@@ -64,8 +64,8 @@ typedef struct cli_command {
     int (*run)(const cli_settings *settings); /* returns the exit code */
 } cli_command;
 
-extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_explain, cli_info, cli_convert,
-    cli_grammar, cli_sample, cli_srl;
+extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_explain, cli_info,
+    cli_convert, cli_grammar, cli_sample, cli_srl;
 extern const cli_command cli_report;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
@@ -149,8 +149,8 @@ int cli_output_open(cli_output *output, const char *path);
 int cli_output_close(cli_output *output, int code);
 /* A field of a line: TAB, line ends and backslashes are escaped, so that a line stays a line. */
 void cli_field(FILE *file, const char *text);
-/* A pattern or fragment as in data files; only line ends are changed, so that a line stays a line, and as a field of one
- * TABs. */
+/* A pattern or fragment as in data files; only line ends are changed, so that a line stays a line, and as a field of
+ * one TABs. */
 void cli_pattern(FILE *file, const char *text, bool field);
 
 /* ---- learners (learner.c): their settings become options, from the library's tables */
@@ -200,7 +200,8 @@ int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson); /* kerne
 int cli_lesson_read(cli_lesson *lesson);                                /* data, which must have a target */
 void cli_lesson_end(cli_lesson *lesson);
 bool cli_lesson_of_numbers(const cli_lesson *lesson); /* whether the targets are numbers */
-/* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. With -v, the run tells its steps. */
+/* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. With -v, the run tells its
+ * steps. */
 esp_run cli_learn_run(const cli_settings *settings);
 /* Trains on all data, writes the model and says in a line what it is. */
 int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path);

@@ -41,8 +41,7 @@ static int write_results(const cv_settings *s, const esp_predictions *prediction
     if (s->predictions != NULL) code = cli_write_predictions(predictions, s->predictions, (cli_columns){0});
     if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(metrics, s->metrics);
     if (code != CLI_OK) return code;
-    if (!is_standard(s->predictions) && !is_standard(s->metrics))
-        print_metrics(metrics, predictions);
+    if (!is_standard(s->predictions) && !is_standard(s->metrics)) print_metrics(metrics, predictions);
     cli_tell_metrics(&s->learning.common, metrics);
     return CLI_OK;
 }
@@ -74,8 +73,8 @@ static int run_cv(const cli_settings *settings)
     const cv_settings *s = (const cv_settings *)settings;
     cli_lesson lesson = {0};
     int code = cli_lesson_check(&s->learning, &lesson);
-    if (code == CLI_OK) code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics,
-                                                 &s->learning.common);
+    if (code == CLI_OK)
+        code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics, &s->learning.common);
     if (code == CLI_OK) code = cli_lesson_read(&lesson);
     if (code == CLI_OK && !cli_lesson_of_numbers(&lesson)) cli_note_rare(settings, lesson.data, (size_t)s->folds);
     if (code == CLI_OK) code = validate(s, &lesson);
@@ -87,12 +86,13 @@ const cli_command cli_cv = {
     .name = "cv",
     .usage = "-k EXPR DATA",
     .summary = "how good a learner is, by cross-validation",
-    .text = "Divides DATA into --folds parts with the same mixture of classes, drawn from --seed, and predicts each "
-            "part by a model trained on the others. Prints a line of name and value for each metric: accuracy, "
-            "macro-f1 and micro-f1, or rmse, mae and pearson; of a Gaussian process also nlpd, the mean negative logarithm "
-            "of the predictive density. Where all predictions are the same, pearson is 0. A table with more goes to "
-            "standard error.\n"
-            "'-' for --predictions or --metrics puts them on standard output in place of these lines.",
+    .text =
+        "Divides DATA into --folds parts with the same mixture of classes, drawn from --seed, and predicts each "
+        "part by a model trained on the others. Prints a line of name and value for each metric: accuracy, "
+        "macro-f1 and micro-f1, or rmse, mae and pearson; of a Gaussian process also nlpd, the mean negative logarithm "
+        "of the predictive density. Where all predictions are the same, pearson is 0. A table with more goes to "
+        "standard error.\n"
+        "'-' for --predictions or --metrics puts them on standard output in place of these lines.",
     .examples = "espalier cv -k 'norm(sst(tree, lambda=0.4))' -C 10 --folds 10 questions.jsonl\n"
                 "espalier cv -q -l svr -k 'rbf(x, gamma=0.1)' --predictions out.txt houses.libsvm",
     .options = options,

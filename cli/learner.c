@@ -244,8 +244,7 @@ static void tell_learned(const cli_settings *s, const esp_model *model, const ch
     size_t key = 0;
     while (find_value(lines, keys[key], value)[0] == '\0' && key < 2) key++;
     find_value(lines, "trained-on", examples);
-    if (find_value(lines, "inducing", inducing)[0] != '\0')
-        snprintf(few, sizeof few, ", for which %s stand", inducing);
+    if (find_value(lines, "inducing", inducing)[0] != '\0') snprintf(few, sizeof few, ", for which %s stand", inducing);
     cli_detail(s, "learned kernel %s", esp_model_kernel(model));
     cli_note(s, "gp: %s example%s%s%s; %s %.6g; written to %s", examples, strcmp(examples, "1") == 0 ? "" : "s",
              esp_model_classes(model) > 0 ? " of 2 classes" : "", few, keys[key], strtod(value, NULL),

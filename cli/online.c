@@ -224,7 +224,8 @@ static int stop(online_job *job, esp_status status, esp_error *error)
     if (path == NULL && cli_interrupted())
         cli_note(job->common, "nothing was written; with --checkpoint FILE the same command could go on");
     if (path == NULL) return code;
-    if (cli_interrupted() && (status == ESP_ERR_CANCELLED || status == ESP_ERR_IO) && unsaved(job, stats.examples) > 0) {
+    if (cli_interrupted() && (status == ESP_ERR_CANCELLED || status == ESP_ERR_IO) &&
+        unsaved(job, stats.examples) > 0) {
         status = save(job, &stats, error);
         if (status != ESP_OK) return cli_error(status, error);
     }

@@ -168,9 +168,7 @@ static int set_value(const cli_option *option, const char *text, cli_settings *s
 {
     void *value = (char *)settings + option->offset;
     switch (option->kind) {
-    case CLI_FLAG:
-        *(bool *)value = true;
-        return CLI_OK;
+    case CLI_FLAG: *(bool *)value = true; return CLI_OK;
     case CLI_SWITCH:
         if (text != NULL && strcmp(text, "0") != 0 && strcmp(text, "1") != 0)
             return cli_usage("--%s is on, and --%s=0 is off; '%s' is neither", option->name, option->name, text);
@@ -181,16 +179,13 @@ static int set_value(const cli_option *option, const char *text, cli_settings *s
             return cli_usage("--%s needs the name of a file, but it is empty", option->name);
         *(const char **)value = text;
         return CLI_OK;
-    case CLI_LIST:
-        return add_item(option, text, value);
-    case CLI_NUMBER:
-        return set_number(option, text, value);
+    case CLI_LIST: return add_item(option, text, value);
+    case CLI_NUMBER: return set_number(option, text, value);
     case CLI_SIZE:
         if (parse_size(text, value)) return CLI_OK;
         return cli_usage("--%s must be a size such as 500M or 2G, not '%s'", option->name, text);
     case CLI_FORMAT:
-    case CLI_CHOICE:
-        break;
+    case CLI_CHOICE: break;
     }
     return set_name(option, text, value);
 }

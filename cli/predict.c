@@ -115,13 +115,14 @@ const cli_command cli_predict = {
     .name = "predict",
     .usage = "MODEL DATA",
     .summary = "what a model says about examples, and how good that is",
-    .text = "Prints a line for each example of DATA. Classes: the label, a TAB, and its score; with two classes the "
-            "score is that of the second one, so negative where the first is predicted. Numbers: the value; of a gp also "
-            "a TAB and the variance of the target around it.\n"
-            "With --all-scores, the label is followed by the scores of all classes, in the order in which 'espalier "
-            "info MODEL' lists them (two classes have one score). With --probability, probabilities take the place "
-            "of scores.\n"
-            "Where the examples have targets, a table of metrics goes to standard error.",
+    .text =
+        "Prints a line for each example of DATA. Classes: the label, a TAB, and its score; with two classes the "
+        "score is that of the second one, so negative where the first is predicted. Numbers: the value; of a gp also "
+        "a TAB and the variance of the target around it.\n"
+        "With --all-scores, the label is followed by the scores of all classes, in the order in which 'espalier "
+        "info MODEL' lists them (two classes have one score). With --probability, probabilities take the place "
+        "of scores.\n"
+        "Where the examples have targets, a table of metrics goes to standard error.",
     .examples = "espalier predict questions.model new.jsonl > labels.txt\n"
                 "espalier predict --latent quality.model new.jsonl > means-and-variances.txt\n"
                 "espalier predict questions.model test.jsonl -o labels.txt --metrics metrics.json",

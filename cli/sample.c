@@ -1,4 +1,5 @@
-/* espalier sample: labelled trees from a probabilistic grammar, or targets for given examples from a Gaussian process. */
+/* espalier sample: labelled trees from a probabilistic grammar, or targets for
+ * given examples from a Gaussian process. */
 #include "cli.h"
 
 #include <math.h>
@@ -53,8 +54,9 @@ static int draw_targets(const sample_settings *s, const esp_kernel *kernel, cons
     if (status != ESP_OK) return cli_error(status, &error);
     cli_detail(&s->common, "%zu targets drawn and written in %.3f s", esp_dataset_count(data), cli_seconds() - began);
     if (jitter > 0.0)
-        cli_note(&s->common, "the kernel has no Cholesky factor, as examples are equal or nearly so; %.3g was added to its "
-                             "diagonal",
+        cli_note(&s->common,
+                 "the kernel has no Cholesky factor, as examples are equal or nearly so; %.3g was added to its "
+                 "diagonal",
                  jitter);
     return CLI_OK;
 }
@@ -102,13 +104,15 @@ const cli_command cli_sample = {
     .name = "sample",
     .usage = "{--grammar FILE --count N | --gp EXPR DATA}",
     .summary = "trees drawn from a grammar, or targets from a Gaussian process",
-    .text = "Draws trees from a probabilistic grammar and writes each with its label and its words. The same --seed "
-            "gives the same trees. They are written as they are drawn, so that a learner can read millions from a "
-            "pipe.\n"
-            "With --gp, it writes the examples of DATA with a target drawn from a Gaussian process whose covariances are "
-            "the values of the kernel, plus --noise. It takes the place of the target that DATA has, or is called 'y'. This "
-            "takes a matrix of all examples by all examples, which is compared with --memory before anything "
-            "is computed.",
+    .text =
+        "Draws trees from a probabilistic grammar and writes each with its label and its words. The same --seed "
+        "gives the same trees. They are written as they are drawn, so that a learner can read millions from a "
+        "pipe.\n"
+        "With --gp, it writes the examples of DATA with a target drawn from a Gaussian process whose covariances are "
+        "the values of the kernel, plus --noise. It takes the place of the target that DATA has, or is called 'y'. "
+        "This "
+        "takes a matrix of all examples by all examples, which is compared with --memory before anything "
+        "is computed.",
     .examples = "espalier sample --grammar examples/questions.grammar --count 2000 -o questions.jsonl\n"
                 "espalier sample --gp 'sst(tree, lambda=0.001)' --noise 0.01 -o drawn.jsonl questions.jsonl",
     .options = options,

@@ -560,8 +560,8 @@ typedef struct esp_explainer esp_explainer;
 ESP_API esp_status esp_explainer_new(const esp_model *model, const esp_run *run, esp_explainer **out, esp_error *err);
 ESP_API void esp_explainer_free(esp_explainer *explainer);
 
-/* The terms of the kernel, in its order: their expressions with weights in front ("0.3*norm(sst(tree, lambda=0.4))").
- */
+/* The terms of the kernel, in its order: their expressions with weights in front
+ * ("0.3*norm(sst(tree, lambda=0.4))"). */
 ESP_API size_t esp_explainer_terms(const esp_explainer *explainer);
 ESP_API const char *esp_explainer_term(const esp_explainer *explainer, size_t term);
 /* What its features are; st, sst and sasst with bow have words besides fragments. */
@@ -584,8 +584,8 @@ typedef struct esp_explain_options {
     uint64_t effort; /* fragments and patterns that the search for one list may grow; 0: 1,000,000 for a model, 20,000
                         for an example. Beyond, or where what waits to be grown for all lists takes more than
                         run->memory (0: 512 MB for each), the list is what was found until then */
-    bool shares; /* also the shares of nodes, in esp_explain_example; ESP_ERR_MEMORY if they need more than run->memory
-                  */
+    bool shares;     /* also the shares of nodes, in esp_explain_example; ESP_ERR_MEMORY
+                      * if they need more than run->memory */
 } esp_explain_options;
 
 typedef struct esp_feature {

@@ -21,7 +21,8 @@ static PyObject *dataset_parse(PyObject *module, PyObject *args)
     const char *name, *format;
     esp_read_options options = {0};
     esp_dataset *data = NULL;
-    if (!PyArg_ParseTuple(args, "y*yyO&" ESPY_RUN, &bytes, &name, &format, espy_text_or_none, &options.target, ESPY_RUN_ARGS(&call)))
+    if (!PyArg_ParseTuple(args, "y*yyO&" ESPY_RUN, &bytes, &name, &format, espy_text_or_none, &options.target,
+                          ESPY_RUN_ARGS(&call)))
         return NULL;
     bool ok = take_format(format, &options.format);
     if (ok) {
@@ -43,8 +44,8 @@ static PyObject *dataset_read(PyObject *module, PyObject *args)
     int clean, skip_bad, lowercase, digits;
     esp_read_options options = {0};
     esp_dataset *data = NULL;
-    if (!PyArg_ParseTuple(args, "yyO&pppp" ESPY_RUN, &path, &format, espy_text_or_none, &options.target, &clean, &skip_bad, &lowercase,
-                          &digits, ESPY_RUN_ARGS(&call)) ||
+    if (!PyArg_ParseTuple(args, "yyO&pppp" ESPY_RUN, &path, &format, espy_text_or_none, &options.target, &clean,
+                          &skip_bad, &lowercase, &digits, ESPY_RUN_ARGS(&call)) ||
         !take_format(format, &options.format))
         return NULL;
     options.clean = clean;
@@ -66,13 +67,13 @@ static PyObject *dataset_info(PyObject *module, PyObject *object)
     PyObject *columns = PyList_New(0);
     bool ok = columns != NULL;
     for (size_t i = 0; ok && i < esp_dataset_columns(data); i++)
-        ok = espy_append(columns, Py_BuildValue("(ys)", esp_dataset_column_name(data, i),
-                                                types[esp_dataset_column_type(data, i)]));
-    PyObject *info = !ok ? NULL
-                         : Py_BuildValue("(nOyOny)", (Py_ssize_t)esp_dataset_count(data), columns,
-                                         esp_dataset_target_name(data),
-                                         esp_dataset_target_is_number(data) ? Py_True : Py_False,
-                                         (Py_ssize_t)esp_dataset_bad_count(data), esp_dataset_first_bad(data));
+        ok = espy_append(
+            columns, Py_BuildValue("(ys)", esp_dataset_column_name(data, i), types[esp_dataset_column_type(data, i)]));
+    PyObject *info =
+        !ok ? NULL
+            : Py_BuildValue("(nOyOny)", (Py_ssize_t)esp_dataset_count(data), columns, esp_dataset_target_name(data),
+                            esp_dataset_target_is_number(data) ? Py_True : Py_False,
+                            (Py_ssize_t)esp_dataset_bad_count(data), esp_dataset_first_bad(data));
     Py_XDECREF(columns);
     return info;
 }
@@ -109,9 +110,7 @@ static PyObject *dataset_text(PyObject *module, PyObject *args)
     return espy_take_text(text);
 }
 
-PyMethodDef espy_data_methods[] = {{"dataset_parse", dataset_parse, METH_VARARGS, NULL},
-                                   {"dataset_read", dataset_read, METH_VARARGS, NULL},
-                                   {"dataset_info", dataset_info, METH_O, NULL},
-                                   {"dataset_targets", dataset_targets, METH_O, NULL},
-                                   {"dataset_text", dataset_text, METH_VARARGS, NULL},
-                                   {NULL, NULL, 0, NULL}};
+PyMethodDef espy_data_methods[] = {
+    {"dataset_parse", dataset_parse, METH_VARARGS, NULL}, {"dataset_read", dataset_read, METH_VARARGS, NULL},
+    {"dataset_info", dataset_info, METH_O, NULL},         {"dataset_targets", dataset_targets, METH_O, NULL},
+    {"dataset_text", dataset_text, METH_VARARGS, NULL},   {NULL, NULL, 0, NULL}};

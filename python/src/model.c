@@ -92,7 +92,8 @@ static PyObject *model_info(PyObject *module, PyObject *object)
     if (!espy_model(object, &model) || !espy_ok(esp_model_summary(model, &summary, &error), &error)) return NULL;
     PyObject *classes = PyList_New(0);
     bool ok = classes != NULL;
-    for (size_t i = 0; ok && i < esp_model_classes(model); i++) ok = espy_append(classes, espy_bytes(esp_model_class(model, i)));
+    for (size_t i = 0; ok && i < esp_model_classes(model); i++)
+        ok = espy_append(classes, espy_bytes(esp_model_class(model, i)));
     PyObject *info = !ok ? NULL
                          : Py_BuildValue("(yyOyO)", esp_model_learner(model), esp_model_kernel(model), classes, summary,
                                          esp_model_is_finished(model) ? Py_True : Py_False);
@@ -112,7 +113,8 @@ static PyObject *model_hyperparameters(PyObject *module, PyObject *object)
     return espy_take_text(text);
 }
 
-/* The class of each example by its number: labels are strings of the predictions, so equal pointers are equal classes. */
+/* The class of each example by its number: labels are strings of the predictions,
+ * so equal pointers are equal classes. */
 static void fill_classes(const esp_predictions *predictions, int64_t *winner)
 {
     for (size_t i = 0; i < esp_predictions_count(predictions); i++) {
@@ -147,9 +149,9 @@ static void fill_moments(const esp_predictions *predictions, double *moment)
     }
 }
 
-/* predict(model, dataset, what, out, RUN): `what` is "classes" (int64 per example), "scores", "probabilities" or "moments"
- * (float64, a row per example; probabilities are -1 where the model has none). Moments are the score, the variance and the
- * latent variance. */
+/* predict(model, dataset, what, out, RUN): `what` is "classes" (int64 per example), "scores", "probabilities" or
+ * "moments" (float64, a row per example; probabilities are -1 where the model has none). Moments are the score, the
+ * variance and the latent variance. */
 static PyObject *predict(PyObject *module, PyObject *args)
 {
     (void)module;

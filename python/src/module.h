@@ -1,8 +1,8 @@
 /* What the files of the extension module share: calls that let other threads run and can be interrupted, handles of the
  * library as capsules, arrays by the buffer protocol, and errors as exceptions.
  *
- * The module is thin on purpose. It takes text as bytes, checks what would crash and nothing else; meaning, defaults and
- * friendly arguments belong to the Python code that calls it. */
+ * The module is thin on purpose. It takes text as bytes, checks what would crash and nothing else; meaning, defaults
+ * and friendly arguments belong to the Python code that calls it. */
 #ifndef ESPY_MODULE_H
 #define ESPY_MODULE_H
 
@@ -38,8 +38,8 @@ bool espy_ok(esp_status status, const esp_error *error);
 
 /* ----------------------------------------------------------------- handles */
 
-/* Take the handle over, also on failure, and also if `ok`, the verdict of espy_end, is false: a call that was told to stop
- * may have a result all the same. The result is then NULL. */
+/* Take the handle over, also on failure, and also if `ok`, the verdict of espy_end, is false: a call that was told to
+ * stop may have a result all the same. The result is then NULL. */
 PyObject *espy_wrap_dataset(bool ok, esp_dataset *data);
 PyObject *espy_wrap_kernel(bool ok, esp_kernel *kernel);
 PyObject *espy_wrap_model(bool ok, esp_model *model);

@@ -30,5 +30,4 @@ const char *espi_all_examples(uint64_t count, char text[48]);
 /* Adds to a text in a buffer of `room` bytes; what does not fit becomes "...". */
 void espi_append(char *text, size_t room, const char *more);
 
-
 #endif

@@ -44,8 +44,7 @@ uint32_t espi_symbols_add(espi_symbols *table, const char *text, size_t size)
     const size_t at = probe(table, text, size, hash);
     if (table->slot[at] != ESPI_NO_SYMBOL) return table->slot[at];
     if (table->count >= ESPI_NO_SYMBOL) return ESPI_NO_SYMBOL;
-    if (!espi_reserve(&table->symbol, &table->capacity, table->count + 1, sizeof *table->symbol))
-        return ESPI_NO_SYMBOL;
+    if (!espi_reserve(&table->symbol, &table->capacity, table->count + 1, sizeof *table->symbol)) return ESPI_NO_SYMBOL;
     char *copy = espi_arena_take(&table->text, size + 1, 1);
     if (copy == NULL) return ESPI_NO_SYMBOL;
     if (size > 0) memcpy(copy, text, size);

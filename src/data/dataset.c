@@ -58,8 +58,8 @@ static const char *type_name(esp_column_type type)
     return type == ESP_COLUMN_TREE ? "a tree" : type == ESP_COLUMN_SEQUENCE ? "a sequence" : "a vector";
 }
 
-esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp_column_type type,
-                           espi_column **out, esp_error *err)
+esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp_column_type type, espi_column **out,
+                           esp_error *err)
 {
     size_t index;
     char quoted[96];
@@ -69,8 +69,8 @@ esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp
             return espi_fail(err, ESP_ERR_PARSE, "field %s is new here; the first example has no such field",
                              espi_quote(name, size, quoted));
         char *copy = espi_copy_text(name, size);
-        if (copy == NULL || !espi_reserve(&data->column, &data->column_capacity, data->columns + 1,
-                                          sizeof *data->column)) {
+        if (copy == NULL ||
+            !espi_reserve(&data->column, &data->column_capacity, data->columns + 1, sizeof *data->column)) {
             espi_free(copy);
             return espi_no_memory(err);
         }
@@ -324,8 +324,7 @@ esp_status espi_set_target(esp_dataset *data, const char *name, const char *text
         if (data->target_name == NULL) return espi_no_memory(err);
     }
     if (data->target_rows > data->rows)
-        return espi_fail(err, ESP_ERR_PARSE, "the target %s is given twice",
-                         espi_quote(name, strlen(name), quoted));
+        return espi_fail(err, ESP_ERR_PARSE, "the target %s is given twice", espi_quote(name, strlen(name), quoted));
     const uint32_t symbol = espi_symbols_add(&data->target_texts, text, size);
     if (symbol == ESPI_NO_SYMBOL ||
         !espi_reserve(&data->target, &data->target_capacity, data->target_rows + 1, sizeof *data->target))

@@ -32,7 +32,7 @@ typedef struct espi_vectors { /* row r: entries row[r] .. row[r+1], features inc
 typedef struct espi_column {
     char *name;
     esp_column_type type;
-    size_t rows; /* complete ones, and the one at hand once it is set */
+    size_t rows;    /* complete ones, and the one at hand once it is set */
     size_t decided; /* JSON Lines: the line whose string, the first that is not empty, makes trees of it; else 0 */
     espi_forest trees;
     espi_sequences sequences;
@@ -50,7 +50,7 @@ struct esp_dataset {
     espi_symbols target_texts;
     uint32_t *target; /* symbol per row */
     size_t target_rows, target_capacity;
-    size_t target_numbers; /* rows whose target came as a number */
+    size_t target_numbers;  /* rows whose target came as a number */
     bool row_target_number; /* of the row at hand */
     size_t kept_targets;    /* texts of the complete rows */
     size_t bad_rows;
@@ -63,8 +63,8 @@ esp_dataset *espi_dataset_new(esp_format format); /* NULL: memory is out */
 /* The column of this name and type for the row at hand, made if this is the first row. Refuses (ESP_ERR_PARSE
  * with a clause, no place) a column that is new in a later row, of another type, or already set in this row.
  * NAME need not be NUL-terminated. */
-esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp_column_type type,
-                           espi_column **out, esp_error *err);
+esp_status espi_row_column(esp_dataset *data, const char *name, size_t size, esp_column_type type, espi_column **out,
+                           esp_error *err);
 /* Whether there is a column of this name, and which. */
 bool espi_find_column(const esp_dataset *data, const char *name, size_t size, size_t *index);
 
@@ -90,8 +90,8 @@ esp_status espi_set_target(esp_dataset *data, const char *name, const char *text
 esp_status espi_dataset_select(const esp_dataset *data, const bool *column, const bool *row, esp_dataset **out,
                                esp_error *err);
 
-/* Copies rows of one dataset, one at a time, to the end of another that has the wanted ones of its columns. Rows of either may
- * go away again in between. */
+/* Copies rows of one dataset, one at a time, to the end of another that has the wanted ones of its columns. Rows of
+ * either may go away again in between. */
 typedef struct espi_copier espi_copier;
 /* `column` says per column of `from` whether it is wanted. Both datasets must outlive the copier. */
 esp_status espi_copier_new(const esp_dataset *from, const bool *column, esp_dataset *to, espi_copier **out,

@@ -60,8 +60,7 @@ static size_t probe_production(const espi_forest *f, uint32_t label, const uint3
     }
 }
 
-uint32_t espi_forest_find_production(const espi_forest *f, uint32_t label, const uint32_t *child_label,
-                                     size_t arity)
+uint32_t espi_forest_find_production(const espi_forest *f, uint32_t label, const uint32_t *child_label, size_t arity)
 {
     if (f->production_mask == 0) return ESPI_NO_NODE;
     /* A free slot reads as ESPI_NO_NODE. */
@@ -90,10 +89,8 @@ static uint32_t production_of(espi_forest *f, uint32_t label, const espi_ref *ch
     if (f->production_slot[at] != FREE) return (uint32_t)f->production_slot[at];
     if (!espi_reserve(&f->production, &f->production_capacity, f->productions + 1, sizeof *f->production))
         return ESPI_NO_NODE;
-    f->production[f->productions] = (espi_production){.children = f->child_labels,
-                                                      .label = label,
-                                                      .arity = (uint32_t)arity,
-                                                      .inner = inner};
+    f->production[f->productions] =
+        (espi_production){.children = f->child_labels, .label = label, .arity = (uint32_t)arity, .inner = inner};
     f->child_labels += arity;
     f->production_slot[at] = (uint64_t)hash << 32 | f->productions;
     return (uint32_t)f->productions++;
@@ -124,9 +121,8 @@ espi_ref espi_forest_node(espi_forest *f, uint32_t label, const espi_ref *child,
     const uint32_t production = production_of(f, label, child, arity);
     if (production == ESPI_NO_NODE) return ESPI_NO_NODE;
     memcpy(f->child + f->children, child, arity * sizeof *child);
-    f->vertex[f->vertices] = (espi_vertex){.children = f->children,
-                                           .production = production,
-                                           .rank = f->production[production].count++};
+    f->vertex[f->vertices] =
+        (espi_vertex){.children = f->children, .production = production, .rank = f->production[production].count++};
     f->children += arity;
     f->vertex_slot[at] = (uint64_t)hash << 32 | f->vertices;
     return (uint32_t)f->vertices++;

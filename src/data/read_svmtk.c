@@ -247,16 +247,11 @@ static esp_status section(espi_reader *r, row *w, esp_error *err)
     if (open) status = end_vector(r, w, err);
     if (status != ESP_OK) return status;
     switch (kind) {
-    case BT:
-        return tree_sections(r, w, err);
-    case BS:
-        return text_section(r, w, err);
-    case BSQ:
-        return sequence_section(r, w, err);
-    case BDV:
-        return dense_section(r, w, err);
-    case BV:
-        return open_vector(r, w, false, err);
+    case BT: return tree_sections(r, w, err);
+    case BS: return text_section(r, w, err);
+    case BSQ: return sequence_section(r, w, err);
+    case BDV: return dense_section(r, w, err);
+    case BV: return open_vector(r, w, false, err);
     case EV:
         if (open) return ESP_OK;
         if (w->vectors == 0) { /* SVM-light-TK closes even a vector that has nothing in it */
@@ -264,8 +259,7 @@ static esp_status section(espi_reader *r, row *w, esp_error *err)
             return status == ESP_OK ? end_vector(r, w, err) : status;
         }
         break;
-    default:
-        break;
+    default: break;
     }
     espi_fail(err, ESP_ERR_PARSE, "|%s| closes what was not opened", markers[kind]);
     return espi_reader_place_at(r, line, place, ESP_ERR_PARSE, err);

@@ -138,7 +138,8 @@ esp_status espi_reader_tree(espi_reader *r, espi_column *column, bool lines, esp
         const char *newline = lines && !watch ? NULL : memchr(s->at, '\n', have);
         if (newline == s->at && !lines) return unfinished_tree(r, line, err);
         if (watch && s->line > line && s->column == 1 && *s->at == '(')
-            return espi_stream_fail(s, err, "a tree starts here, but the one that starts in line %zu has not ended", line);
+            return espi_stream_fail(s, err, "a tree starts here, but the one that starts in line %zu has not ended",
+                                    line);
         size_t used, size = newline != NULL ? (size_t)(newline - s->at) + watch : have;
         const espi_tree_state state = espi_tree_feed(&r->trees, s->at, size, &used);
         espi_stream_advance(s, used);

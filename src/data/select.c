@@ -1,4 +1,5 @@
-/* Copies of examples: some columns and rows as a dataset of its own with tables of its own, all at once or row by row. */
+/* Copies of examples: some columns and rows as a dataset of its own with tables of
+ * its own, all at once or row by row. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/dataset.h"

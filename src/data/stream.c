@@ -214,8 +214,8 @@ esp_status espi_stream_open(espi_stream *s, const char *path, const esp_run *run
     return refused;
 }
 
-esp_status espi_stream_open_memory(espi_stream *s, const void *bytes, size_t size, const char *name,
-                                   const esp_run *run, esp_error *err)
+esp_status espi_stream_open_memory(espi_stream *s, const void *bytes, size_t size, const char *name, const esp_run *run,
+                                   esp_error *err)
 {
     const esp_status status = start(s, name, run, err);
     if (status != ESP_OK) return status;

@@ -8,10 +8,10 @@
 #include "espalier.h"
 
 typedef struct espi_stream {
-    const char *name; /* for messages: the path, or "standard input" */
-    char *at, *end;   /* unread bytes */
-    size_t line;      /* 1-based, of `at` */
-    size_t column;    /* 1-based, in bytes, of `at` */
+    const char *name;  /* for messages: the path, or "standard input" */
+    char *at, *end;    /* unread bytes */
+    size_t line;       /* 1-based, of `at` */
+    size_t column;     /* 1-based, in bytes, of `at` */
     esp_status status; /* not ESP_OK: reading failed, and `error` says why; the stream then looks ended */
     esp_error error;
     struct espi_source *source;

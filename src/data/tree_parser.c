@@ -7,9 +7,9 @@
 enum { BEFORE, OPENED, LABEL, BETWEEN, LEAF }; /* espi_tree_parser.mode: what the next byte may belong to */
 
 enum { ORDINARY, BLANK, OPEN, CLOSE, BACKSLASH, NUL };
-static const unsigned char kind[256] = {['\0'] = NUL,   [' '] = BLANK,  ['\t'] = BLANK, ['\n'] = BLANK,
-                                        ['\r'] = BLANK, ['\v'] = BLANK, ['\f'] = BLANK, ['('] = OPEN,
-                                        [')'] = CLOSE,  ['\\'] = BACKSLASH};
+static const unsigned char kind[256] = {
+    ['\0'] = NUL,   [' '] = BLANK,  ['\t'] = BLANK, ['\n'] = BLANK, ['\r'] = BLANK,
+    ['\v'] = BLANK, ['\f'] = BLANK, ['('] = OPEN,   [')'] = CLOSE,  ['\\'] = BACKSLASH};
 
 void espi_tree_begin(espi_tree_parser *t, espi_forest *forest, bool clean)
 {

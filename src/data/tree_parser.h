@@ -20,14 +20,14 @@ typedef enum espi_tree_state {
 } espi_tree_state;
 
 typedef struct espi_tree_frame {
-    uint32_t label;    /* ESPI_NO_SYMBOL until it is read */
-    uint32_t removed;  /* children dropped by `clean` */
-    size_t first;      /* index of its first child in parser->node */
+    uint32_t label;   /* ESPI_NO_SYMBOL until it is read */
+    uint32_t removed; /* children dropped by `clean` */
+    size_t first;     /* index of its first child in parser->node */
 } espi_tree_frame;
 
 typedef struct espi_tree_parser {
     espi_forest *forest;
-    bool clean; /* drop -NONE- subtrees and what they leave empty; cut function tags off inner labels */
+    bool clean;         /* drop -NONE- subtrees and what they leave empty; cut function tags off inner labels */
     espi_ref root;      /* when complete; ESPI_NO_NODE if `clean` left nothing */
     const char *reason; /* when wrong: a clause such as "a bracket closes that was never opened" */
     /* private */

@@ -1,8 +1,8 @@
 /* SVM-light-TK and KeLP; see read_svmtk.c.
  *
  * SVM-light-TK has no names: trees come first, then vectors, in the order of the columns. KeLP has everything: a
- * sequence is |BSQ| with an element per token, or |BS| with text where tokens have several factors; an array is |BDV|.
- */
+ * sequence is |BSQ| with an element per token, or |BS| with text where tokens have
+ * several factors; an array is |BDV|. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/writer.h"

@@ -197,18 +197,12 @@ typedef esp_status (*row_writer)(const esp_dataset *, espi_output *, esp_error *
 static row_writer writer_of(esp_format format)
 {
     switch (format) {
-    case ESP_FORMAT_JSONL:
-        return espi_write_jsonl;
-    case ESP_FORMAT_SVMTK:
-        return espi_write_svmtk;
-    case ESP_FORMAT_KELP:
-        return espi_write_kelp;
-    case ESP_FORMAT_LIBSVM:
-        return espi_write_libsvm;
-    case ESP_FORMAT_PENN:
-        return espi_write_penn;
-    default:
-        return NULL;
+    case ESP_FORMAT_JSONL: return espi_write_jsonl;
+    case ESP_FORMAT_SVMTK: return espi_write_svmtk;
+    case ESP_FORMAT_KELP: return espi_write_kelp;
+    case ESP_FORMAT_LIBSVM: return espi_write_libsvm;
+    case ESP_FORMAT_PENN: return espi_write_penn;
+    default: return NULL;
     }
 }
 

@@ -236,8 +236,8 @@ static esp_status judge(grower *g, espi_best *best, const fragment *t, size_t k,
     if (b->count[0] == 0) return ESP_OK;
     const double factor = before * s->lambda[p];
     const double value = g->example == NULL ? 1.0 : b->matches * g->example->scale;
-    const double weight = factor * behind * espi_power(s->alpha[p], s->forest->production[p].inner) *
-                          espi_rank_sum(b->sum, b->size);
+    const double weight =
+        factor * behind * espi_power(s->alpha[p], s->forest->production[p].inner) * espi_rank_sum(b->sum, b->size);
     if (!isfinite(weight * value)) return too_large(t->size + 1, s->lambda[p], err);
     if (espi_goal_wants(g->quest->goal, weight * value) && !list(g, t, k, p, weight, value)) return espi_no_memory(err);
     const double up = b->up * factor * value, down = b->down * factor * value;

@@ -34,7 +34,7 @@ typedef struct pattern {
 
 typedef struct bucket { /* extensions by one symbol */
     size_t count[2], at[2];
-    double sum, size;      /* in the source, and of its absolute values */
+    double sum, size; /* in the source, and of its absolute values */
     double up, down;
     double phi, phi_grown; /* in the example */
 } bucket;

@@ -25,8 +25,8 @@ enum { MOST = 256, PULSE = 1 << 22 }; /* points; pairs between two questions whe
 
 /* ----------------------------------------------------------------- quadrature */
 
-/* Points and weights for integrals from 0 to 1: the zeros of the Legendre polynomial of degree n, by Newton's method.
- */
+/* Points and weights for integrals from 0 to 1: the zeros of the Legendre
+ * polynomial of degree n, by Newton's method. */
 static void gauss_legendre(size_t n, double *point, double *weight)
 {
     const double pi = 3.14159265358979323846;

@@ -1,5 +1,5 @@
-/* Support trees as vertices with weights, and fragments found among them: where they match, and how they are written.
- */
+/* Support trees as vertices with weights, and fragments found among them: where
+ * they match, and how they are written. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "explain/source.h"

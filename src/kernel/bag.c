@@ -31,8 +31,7 @@ static bool add(espi_bag_reader *b, const char *text, size_t size, double value)
         feature = espi_symbols_add(&b->strangers, text, size);
         if (feature != ESPI_NO_SYMBOL) feature |= STRANGER;
     }
-    if (feature == ESPI_NO_SYMBOL ||
-        !espi_reserve(&b->entry, &b->capacity, b->entries + 1, sizeof *b->entry))
+    if (feature == ESPI_NO_SYMBOL || !espi_reserve(&b->entry, &b->capacity, b->entries + 1, sizeof *b->entry))
         return false;
     b->entry[b->entries++] = (struct espi_bag_entry){.feature = feature, .value = value};
     return true;

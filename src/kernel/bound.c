@@ -41,8 +41,8 @@ static esp_status named_column(const espi_leaf *leaf, const esp_dataset *data, c
     }
     const esp_column_type type = data->column[index].type;
     if (!class->takes[type])
-        return espi_fail(err, ESP_ERR_PARAM, "%s(%s): column '%s' is a %s column, which %s does not take",
-                         class->name, leaf->column, leaf->column, type_names[type], class->name);
+        return espi_fail(err, ESP_ERR_PARAM, "%s(%s): column '%s' is a %s column, which %s does not take", class->name,
+                         leaf->column, leaf->column, type_names[type], class->name);
     *out = &data->column[index];
     return ESP_OK;
 }
@@ -120,11 +120,13 @@ static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, cons
     if (status != ESP_OK) return rows == cols ? status : in_second(status, err);
     if (row_column->type == ESP_COLUMN_VECTOR && row_column->vectors.dense && col_column->vectors.dense &&
         row_column->vectors.features.count != col_column->vectors.features.count)
-        return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' has vectors of length %zu in one dataset and %zu in the other",
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "%s: column '%s' has vectors of length %zu in one dataset and %zu in the other",
                          leaf->class->name, row_column->name, row_column->vectors.features.count,
                          col_column->vectors.features.count);
     if (row_column->type != col_column->type)
-        return espi_fail(err, ESP_ERR_PARAM, "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
                          leaf->class->name, row_column->name, type_names[row_column->type], col_column->name,
                          type_names[col_column->type]);
     return leaf->class->bind(leaf, row_column, col_column, like, run, out, err);
@@ -269,9 +271,10 @@ static esp_status run_program(espi_workspace *w, size_t op, const espi_span *s, 
 
 static esp_status too_large(esp_error *err, size_t i, size_t j)
 {
-    return espi_fail(err, ESP_ERR_RANGE,
-                     "the kernel of examples %zu and %zu is too large for a number; take a smaller lambda (or weight), or norm(...)",
-                     i + 1, j + 1);
+    return espi_fail(
+        err, ESP_ERR_RANGE,
+        "the kernel of examples %zu and %zu is too large for a number; take a smaller lambda (or weight), or norm(...)",
+        i + 1, j + 1);
 }
 
 HOT static bool all_finite(const double *v, size_t n)
@@ -285,8 +288,7 @@ HOT static bool all_finite(const double *v, size_t n)
     return bad == 0;
 }
 
-esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from, size_t to, double *out,
-                          esp_error *err)
+esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from, size_t to, double *out, esp_error *err)
 {
     const espi_span s = {.row = row, .from = from, .to = to};
     esp_status status = run_program(w, op, &s, NULL, out, err);

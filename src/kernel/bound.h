@@ -40,7 +40,7 @@ typedef struct espi_workspace {
     void **part;    /* per leaf */
     double *buffer; /* depth - 1 vectors */
     size_t capacity;
-    espi_wide *wide; /* depth numbers */
+    espi_wide *wide;    /* depth numbers */
     const esp_run *run; /* the calling thread's; NULL in others */
 } espi_workspace;
 /* `run` only for the thread that was called with it. */
@@ -53,7 +53,6 @@ esp_status espi_bound_row(espi_workspace *workspace, size_t op, size_t row, size
 /* out[i] = K(i, i) for all examples of a side. */
 esp_status espi_bound_diagonal(espi_workspace *workspace, espi_side side, double *out, esp_error *err);
 
-
 /* The whole Gram matrix by blocks of rows, in parallel: sink(context, rows, width, first, last) is handed rows
  * first .. last-1, `width` values each, at rows[(i - first) * width]; of a symmetric matrix only columns below `last`.
  * It is called from several threads, with different rows. */
@@ -61,22 +60,23 @@ typedef void (*espi_block_sink)(void *context, const double *rows, size_t width,
 esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_block_sink sink, void *context,
                             esp_error *err);
 
-/* The gradient of sum_ij weight[i * columns + j] K_ij for all hyperparameters at once: gradient[place] += ..., places as in
- * hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. `gram`: the matrix K, if the
- * caller has it, which saves computing some of it again; or NULL. No matrix of derivatives is made; the sums have a fixed
- * order. ESP_ERR_RANGE if a derivative does not fit a double. */
+/* The gradient of sum_ij weight[i * columns + j] K_ij for all hyperparameters at once: gradient[place] += ..., places
+ * as in hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. `gram`: the matrix
+ * K, if the caller has it, which saves computing some of it again; or NULL. No matrix of derivatives is made; the sums
+ * have a fixed order. ESP_ERR_RANGE if a derivative does not fit a double. */
 esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const double *gram, const esp_run *run,
                                double *gradient, esp_error *err);
 /* The same of sum_i weight[i] K(i, i) over the examples of a side. */
-esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight, const esp_run *run,
-                                        double *gradient, esp_error *err);
+esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,
+                                        const esp_run *run, double *gradient, esp_error *err);
 
 /* A weighted sum of kernels, ready to be asked again and again: how every learner predicts. */
 typedef struct espi_folded espi_folded;
 /* All but `run` must outlive the result; coefficient[j * outputs + k] is that of example j in output k. */
 esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
                            size_t outputs, const esp_run *run, espi_folded **out, esp_error *err);
-/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data i). May be called by several threads. */
+/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data
+ * i). May be called by several threads. */
 esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err);
 void espi_folded_free(espi_folded *folded);

@@ -35,7 +35,8 @@ static bool grow_dag(espi_dag *dag, uint32_t group, uint32_t vertex)
     if (groups > dag->groups) memset(dag->group + dag->groups, 0, (groups - dag->groups) * sizeof *dag->group);
     dag->groups = groups;
     if (!espi_reserve(&dag->rank, &vertices, (size_t)vertex + 1, sizeof *dag->rank)) return false;
-    if (vertices > dag->vertices) memset(dag->rank + dag->vertices, 0xFF, (vertices - dag->vertices) * sizeof *dag->rank);
+    if (vertices > dag->vertices)
+        memset(dag->rank + dag->vertices, 0xFF, (vertices - dag->vertices) * sizeof *dag->rank);
     dag->vertices = vertices;
     return true;
 }

@@ -49,8 +49,8 @@ bool *espi_needed_values(const esp_kernel *kernel)
     return needed;
 }
 
-/* Whether the way back over rows needs no more values than the Gram matrix has: it is a norm, which asks for its own.
- */
+/* Whether the way back over rows needs no more values than the Gram matrix has: it
+ * is a norm, which asks for its own. */
 static bool gram_suffices(const job *j)
 {
     const esp_kernel *kernel = j->bound->kernel;

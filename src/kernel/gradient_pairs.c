@@ -64,8 +64,8 @@ static void release_leaves(const job *j, worker *w)
     w->example = NULL;
 }
 
-/* Binds the leaves that have derivatives to one example as their column and `rows` (NULL: that example) as their rows.
- */
+/* Binds the leaves that have derivatives to one example as their column and `rows`
+ * (NULL: that example) as their rows. */
 static esp_status bind_leaves(const job *j, worker *w, size_t example, const esp_dataset *rows, esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;

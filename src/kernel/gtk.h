@@ -60,8 +60,8 @@ typedef struct espi_gtk {
 bool espi_gtk_begin(espi_gtk *gtk, const espi_leaf *leaf, bool full, const espi_forest *rows, const espi_forest *cols);
 void espi_gtk_clear(espi_gtk *gtk);
 
-/* A lane of m of two labels, as both, one or none of the nodes is a pre-terminal (`words`: how many are); of both: M.
- */
+/* A lane of m of two labels, as both, one or none of the nodes is a pre-terminal
+ * (`words`: how many are); of both: M. */
 double espi_gtk_common(const espi_gtk *gtk, uint32_t a, uint32_t b, int words, size_t lane);
 /* A lane of Delta of two pre-terminals with the same words. */
 double espi_gtk_words(const espi_gtk *gtk, uint32_t label_a, uint32_t label_b, size_t lane);

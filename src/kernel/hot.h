@@ -1,7 +1,7 @@
-/* HOT marks a loop that is compiled for several vector widths; the machine's best is picked when the library loads. Its name
- * must be unique in the library although it must be static: compilers give the clones global names, and clang gives what
- * picks one a name that other files do not ask for.
- * Left out under sanitizers, whose run time is not ready yet when the choice is made. */
+/* HOT marks a loop that is compiled for several vector widths; the machine's best is picked when the library loads. Its
+ * name must be unique in the library although it must be static: compilers give the clones global names, and clang
+ * gives what picks one a name that other files do not ask for. Left out under sanitizers, whose run time is not ready
+ * yet when the choice is made. */
 #ifndef ESPI_HOT_H
 #define ESPI_HOT_H
 

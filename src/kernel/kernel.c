@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const espi_kernel_class *const espi_kernels[] = {&espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,  &espi_kernel_ptk,
-                                                 &espi_kernel_gtk,  &espi_kernel_seq,  &espi_kernel_fseq,   &espi_kernel_fsst,
-                                                 &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf, NULL};
+const espi_kernel_class *const espi_kernels[] = {
+    &espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,  &espi_kernel_ptk,  &espi_kernel_gtk, &espi_kernel_seq,
+    &espi_kernel_fseq, &espi_kernel_fsst, &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf, NULL};
 
 double espi_leaf_value(const espi_leaf *leaf, const char *name)
 {

@@ -1,5 +1,5 @@
-/* Inside a matcher: the columns of the tree at hand, shared by rows (match.c) and their gradients (match_gradient.c).
- */
+/* Inside a matcher: the columns of the tree at hand, shared by rows (match.c) and
+ * their gradients (match_gradient.c). */
 #ifndef ESPI_MATCH_H
 #define ESPI_MATCH_H
 
@@ -56,7 +56,6 @@ struct espi_matcher {
  * group of several nodes has its espi_sum, with w = 0. */
 esp_status espi_match_columns(espi_matcher *m, const espi_plan *plan, size_t to, esp_error *err);
 void espi_match_done(espi_matcher *m);
-
 
 /* f[r] = hit or miss, as the child of r is the pre-terminal `group` or not. */
 void espi_set_preterminal(double *restrict f, const uint32_t *restrict child, size_t n, uint32_t group, double hit,

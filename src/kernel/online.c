@@ -17,16 +17,16 @@ typedef struct buffer { /* a row of kernel values */
 struct espi_online {
     const esp_kernel *kernel;
     size_t outputs, kept;
-    bool rows; /* some term is put together from rows */
+    bool rows;               /* some term is put together from rows */
     espi_online_part **part; /* per leaf */
     espi_term *term;
     size_t terms;
-    bool *folded;   /* per term: a leaf that is scored in one go */
-    double *scale;  /* per op: of the example at hand, 1 / sqrt(K(x, x)) of what an ESPI_NORM normalises */
-    double *value;  /* per op: K(x, x) of the example at hand */
-    buffer *kept_scale; /* per op: the same scale of the examples kept */
-    buffer *row;        /* per op: kernel values */
-    double *coefficient;  /* example e, output k; kept if some term is not folded */
+    bool *folded;        /* per term: a leaf that is scored in one go */
+    double *scale;       /* per op: of the example at hand, 1 / sqrt(K(x, x)) of what an ESPI_NORM normalises */
+    double *value;       /* per op: K(x, x) of the example at hand */
+    buffer *kept_scale;  /* per op: the same scale of the examples kept */
+    buffer *row;         /* per op: kernel values */
+    double *coefficient; /* example e, output k; kept if some term is not folded */
     size_t coefficient_capacity;
     double *part_score, *part_coefficient; /* scratch, per output */
 };
@@ -59,7 +59,8 @@ static esp_status open_leaf(espi_online *o, const esp_dataset *examples, espi_fo
     const espi_leaf *leaf = &o->kernel->leaf[number];
     const espi_column *column;
     if (leaf->class->online == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "the kernel %s cannot be learned example by example; the learner svm takes it",
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "the kernel %s cannot be learned example by example; the learner svm takes it",
                          leaf->class->name);
     const esp_status status = espi_leaf_column(leaf, examples, &column, err);
     if (status != ESP_OK) return status;
@@ -93,8 +94,7 @@ esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples
         o->folded[k] = o->term[k].leaf;
         o->rows = o->rows || !o->term[k].leaf;
     }
-    for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
-        status = open_leaf(o, examples, form, i, run, err);
+    for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++) status = open_leaf(o, examples, form, i, run, err);
     if (status == ESP_OK) *out = o;
     else espi_online_free(o);
     return status;
@@ -138,8 +138,9 @@ static esp_status look_at_selves(espi_online *o, esp_error *err)
         case ESPI_POWER: value[i] = espi_power(value[op->left], (unsigned)op->number); break;
         case ESPI_NORM:
             if (!isfinite(value[op->left]))
-                return espi_fail(err, ESP_ERR_RANGE,
-                                 "the kernel of the example with itself is too large for a number; a smaller lambda helps");
+                return espi_fail(
+                    err, ESP_ERR_RANGE,
+                    "the kernel of the example with itself is too large for a number; a smaller lambda helps");
             o->scale[i] = value[op->left] > 0.0 ? 1.0 / sqrt(value[op->left]) : 0.0;
             value[i] = value[op->left] > 0.0 ? 1.0 : 0.0;
             break;
@@ -227,9 +228,10 @@ esp_status espi_online_score(espi_online *o, double *score, double *magnitude, e
     }
     for (size_t k = 0; k < o->outputs; k++)
         if (!isfinite(score[k]))
-            return espi_fail(err, ESP_ERR_RANGE,
-                             "the score of the example is too large for a number; a smaller lambda or norm() of the tree "
-                             "kernel helps");
+            return espi_fail(
+                err, ESP_ERR_RANGE,
+                "the score of the example is too large for a number; a smaller lambda or norm() of the tree "
+                "kernel helps");
     return ESP_OK;
 }
 

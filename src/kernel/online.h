@@ -15,8 +15,8 @@
 #include "kernel/kernel.h"
 
 typedef struct espi_online_size { /* what is held */
-    size_t nodes;    /* of the trees kept, leaves left out */
-    size_t vertices; /* different subtrees among them */
+    size_t nodes;                 /* of the trees kept, leaves left out */
+    size_t vertices;              /* different subtrees among them */
     size_t bytes;
 } espi_online_size;
 
@@ -26,8 +26,8 @@ typedef struct espi_online_part {
 } espi_online_part;
 
 struct espi_online_class {
-    /* `column` belongs to the dataset that grows and outlives the part, which starts with none of its examples. `rows`: `row` will be
-     * called, and `score` will not; else the other way round. */
+    /* `column` belongs to the dataset that grows and outlives the part, which starts with none of its examples. `rows`:
+     * `row` will be called, and `score` will not; else the other way round. */
     esp_status (*open)(const espi_leaf *leaf, const espi_column *column, espi_form form, size_t outputs, bool rows,
                        const esp_run *run, espi_online_part **out, esp_error *err);
     void (*close)(espi_online_part *part);
@@ -56,8 +56,8 @@ esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples
 void espi_online_free(espi_online *online);
 /* Makes row number espi_online_count of the examples the one at hand. */
 esp_status espi_online_look(espi_online *online, esp_error *err);
-/* score[k] of the example at hand, and the sum of the absolute values of all terms of all scores. A score that is too large for
- * a number is ESP_ERR_RANGE. */
+/* score[k] of the example at hand, and the sum of the absolute values of all terms of all scores. A score that is too
+ * large for a number is ESP_ERR_RANGE. */
 esp_status espi_online_score(espi_online *online, double *score, double *magnitude, esp_error *err);
 /* The example at hand is kept. After a failure the sum can only be freed. */
 esp_status espi_online_keep(espi_online *online, const double *coefficient, esp_error *err);

@@ -10,16 +10,16 @@
 esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
                             double *value, esp_error *err);
 
-/* gradient[place] += sum_i weight[i] dK(i, i)/d(what has this place), over all trees; `decay` has places, `places` in all. The
- * sums have a fixed order. */
+/* gradient[place] += sum_i weight[i] dK(i, i)/d(what has this place), over all trees; `decay` has places, `places` in
+ * all. The sums have a fixed order. */
 esp_status espi_self_gradient(const espi_plans *plans, const espi_decay *decay, size_t groups, const double *weight,
                               size_t places, const esp_run *run, double *gradient, esp_error *err);
 
 /* Values of single trees; a zeroed scratch is empty. `groups`: more than those of the plan. */
 typedef struct espi_self_scratch {
-    double *delta;   /* small trees: a table of pairs */
-    double *bar;     /* of gradients: the same, of derivatives by delta ... */
-    double *factor;  /* ... and those of a pair, each with the product of those before it */
+    double *delta;  /* small trees: a table of pairs */
+    double *bar;    /* of gradients: the same, of derivatives by delta ... */
+    double *factor; /* ... and those of a pair, each with the product of those before it */
     size_t factors;
     uint32_t *local; /* large ones: group -> its number within the tree; ESPI_NO_NODE: none yet */
     size_t groups;

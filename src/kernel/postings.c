@@ -281,7 +281,7 @@ HOT static void add_blocks(const uint64_t *restrict plane, size_t planes, uint64
             for (size_t w = 0; w < BLOCK_WORDS; w++) {
                 uint64_t ones = t->ones[w], twos = t->twos[w], fours = t->fours[w];
                 uint64_t two, another, four, last;
-#define WORD(j) (a[(j) * BLOCK_WORDS + w] & b[(j) * BLOCK_WORDS + w])
+#define WORD(j) (a[(j)*BLOCK_WORDS + w] & b[(j)*BLOCK_WORDS + w])
                 ADD(two, ones, ones, WORD(0), WORD(1));
                 ADD(another, ones, ones, WORD(2), WORD(3));
                 ADD(four, twos, twos, two, another);

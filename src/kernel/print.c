@@ -110,10 +110,10 @@ static void later(printer *p, piece work)
 static void print_op(printer *p, size_t index, int around)
 {
     const espi_op *op = &p->kernel->op[index];
-    const int strength = op->kind == ESPI_SUM                              ? 1
+    const int strength = op->kind == ESPI_SUM                                 ? 1
                          : op->kind == ESPI_PRODUCT || op->kind == ESPI_SCALE ? 2
-                         : op->kind == ESPI_POWER                          ? 3
-                                                                           : 4;
+                         : op->kind == ESPI_POWER                             ? 3
+                                                                              : 4;
     const bool brackets = strength < around;
     if (brackets) espi_text_string(&p->out, "(");
     if (brackets) later(p, (piece){.literal = ")"});

@@ -6,8 +6,8 @@
  *
  * Inside a kernel expression the same stands in braces, ';' ends a line: {NP -> DT [JJ] NN; = NN NNS}. Labels are
  * separated by blanks; a backslash before a blank, a bracket of any kind, ';', '#' or a backslash makes it a part of
- * the label, and so it does at its start before '=' and '-'. A rule names labels whether they are words or inner nodes.
- */
+ * the label, and so it does at its start before '=' and '-'. A rule names labels
+ * whether they are words or inner nodes. */
 #ifndef ESPI_RULES_H
 #define ESPI_RULES_H
 

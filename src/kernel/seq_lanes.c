@@ -1,6 +1,6 @@
 /* The recursion of sequence.c for one sequence against ESPI_LANES others side by side. Along a sequence every number
- * needs the one before it, so that a processor mostly waits; numbers of different sequences need nothing of each other.
- */
+ * needs the one before it, so that a processor mostly waits; numbers of different
+ * sequences need nothing of each other. */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "kernel/hot.h"

@@ -119,8 +119,8 @@ static bool start_all(miner *m, bool write)
     return true;
 }
 
-/* Puts the lists of all ux that enough sequences have on the stack, and a frame over them. `u` NULL: the empty pattern.
- */
+/* Puts the lists of all ux that enough sequences have on the stack, and a frame over
+ * them. `u` NULL: the empty pattern. */
 static bool extend(miner *m, const list *u, uint32_t number)
 {
     const frame f = {.number = number, .places = m->places, .first = m->lists, .next = m->lists};

@@ -1,5 +1,5 @@
-/* What becomes of the weights w(u) of a group of the DAG once they are known (dag.h): scattered over the occurrences of its
- * vertices they are part of a Gram row, multiplied with f(u) part of the scores of a model. */
+/* What becomes of the weights w(u) of a group of the DAG once they are known (dag.h): scattered over the occurrences of
+ * its vertices they are part of a Gram row, multiplied with f(u) part of the scores of a model. */
 #ifndef ESPI_SINK_H
 #define ESPI_SINK_H
 
@@ -32,8 +32,8 @@ typedef struct espi_sink {
 /* Adds what w[0 .. reach->vertices) of group number g makes. */
 void espi_sink_add(espi_sink *sink, const espi_dag *dag, uint32_t g, const espi_reach *reach, const double *w);
 
-/* The way back: w[r] += the weights weight[j - from] of the trees j = from .. to-1 where vertex r of group number g occurs,
- * as often as it does. */
+/* The way back: w[r] += the weights weight[j - from] of the trees j = from .. to-1 where vertex r of group number g
+ * occurs, as often as it does. */
 void espi_gather(const espi_dag *dag, uint32_t g, const espi_reach *reach, size_t from, size_t to, const double *weight,
                  double *w);
 

@@ -81,9 +81,8 @@ static inline espi_soft_plan espi_soft_plan_of(const espi_soft_trees *trees, siz
 static inline espi_soft_shape espi_soft_shape_of(const espi_soft_trees *trees, uint32_t shape)
 {
     const struct espi_soft_look *s = &trees->shape[shape];
-    return (espi_soft_shape){.group = (uint32_t)trees->group.key[s->group],
-                             .code = trees->code + s->code,
-                             .children = s->children};
+    return (espi_soft_shape){
+        .group = (uint32_t)trees->group.key[s->group], .code = trees->code + s->code, .children = s->children};
 }
 
 /* Scratch of espi_soft_trees_make; one serves many calls for one forest. Zeroed is empty. */
@@ -117,9 +116,9 @@ enum { ESPI_SOFT_SMALL = 15 }; /* the largest count that is laid out for whole r
 typedef struct espi_soft_dag {
     const espi_soft_trees *trees;
     struct espi_soft_group {
-        uint32_t vertices;      /* in order of the trees that brought them */
-        uint32_t place;         /* of the first of them in the group */
-        uint32_t children;      /* as in the trees, to have all in one place */
+        uint32_t vertices; /* in order of the trees that brought them */
+        uint32_t place;    /* of the first of them in the group */
+        uint32_t children; /* as in the trees, to have all in one place */
         size_t code;
         size_t vertex; /* of the first of them among all vertices */
         size_t child;  /* places of the children: child[.. + l * vertices + rank] */

@@ -221,8 +221,8 @@ static void release_column(espi_soft_matcher *m, size_t node)
 
 /* ----------------------------------------------------------------- nodes */
 
-/* The column of a node; *out is NULL if nothing in the DAG has cells with it. The shapes that have are left in `met`.
- */
+/* The column of a node; *out is NULL if nothing in the DAG has cells with it. The
+ * shapes that have are left in `met`. */
 static esp_status make_column(espi_soft_matcher *m, size_t number, uint32_t group, double **out, esp_error *err)
 {
     const espi_soft_node *node = &m->plan->node[number];

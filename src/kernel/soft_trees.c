@@ -123,8 +123,7 @@ static uint32_t shape_of(const making *m, const espi_soft_sketch *s)
         !espi_reserve(&t->code, &t->code_capacity, t->codes + s->children, sizeof *t->code) ||
         !espi_reserve(&t->key, &t->key_capacity, t->codes + s->children, sizeof *t->key))
         return ESPI_NO_NODE;
-    t->shape[t->shapes] =
-        (struct espi_soft_look){.group = group, .children = (uint32_t)s->children, .code = t->codes};
+    t->shape[t->shapes] = (struct espi_soft_look){.group = group, .children = (uint32_t)s->children, .code = t->codes};
     for (size_t k = 0; k < s->children; k++) {
         t->code[t->codes + k] = s->child[k].code;
         t->key[t->codes + k] = m->rules->key(m->rules, s->child[k].code);

@@ -5,7 +5,8 @@
 #include "kernel/online.h"
 
 /* lambda and alpha of a production, by its label. */
-void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda, double *alpha);
+void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda,
+                     double *alpha);
 
 typedef enum espi_tree_algorithm { ESPI_DAG, ESPI_FTK, ESPI_QTK } espi_tree_algorithm;
 

@@ -1,5 +1,5 @@
-/* Tree kernels in sums that grow (Aiolli et al. 2007). Keeping a tree T with coefficient c inserts its subtrees into the
- * annotated DAG and adds c to f(u) for every occurrence of a subtree u; then
+/* Tree kernels in sums that grow (Aiolli et al. 2007). Keeping a tree T with coefficient c inserts its subtrees into
+ * the annotated DAG and adds c to f(u) for every occurrence of a subtree u; then
  *
  *     sum over trees kept of c(T) K(T, x)  =  sum_u f(u) w(u)          (w as in dag.h)
  *
@@ -41,7 +41,7 @@ typedef struct tree_part {
     size_t width; /* outputs, and behind them a sum of the absolute coefficients: the magnitude of the scores */
     bool rows;
     const esp_run *run;
-    double *added, *sums; /* scratch: coefficients and scores of that width */
+    double *added, *sums;   /* scratch: coefficients and scores of that width */
     double *lambda, *alpha; /* per production */
     size_t lambda_capacity, alpha_capacity;
     espi_decay decay;
@@ -113,7 +113,8 @@ static esp_status open_part(const espi_leaf *leaf, const espi_column *column, es
     t->forest = &column->trees;
     /* An algorithm that the kernel names is kept. */
     t->algorithm = (espi_tree_algorithm)espi_leaf_value(leaf, "algorithm");
-    if (t->algorithm == ESPI_DAG && form != ESPI_FORM_DAG) t->algorithm = form == ESPI_FORM_FOREST ? ESPI_FTK : ESPI_QTK;
+    if (t->algorithm == ESPI_DAG && form != ESPI_FORM_DAG)
+        t->algorithm = form == ESPI_FORM_FOREST ? ESPI_FTK : ESPI_QTK;
     t->width = outputs + 1;
     t->rows = rows;
     t->run = run;
@@ -174,12 +175,15 @@ static bool count_leaves(tree_part *t)
     size_t kinds = 0;
     t->leaf_kinds = 0;
     if (t->root != ESPI_NO_NODE && espi_is_leaf(t->root)) ok = add_leaf(t, t->root, 1.0);
-    for (size_t i = 0; ok && i < t->plan.words; i++) ok = add_leaves_of(t, t->plan.word[i].vertex, t->plan.word[i].count);
-    for (size_t i = 0; ok && i < t->plan.nodes; i++) ok = add_leaves_of(t, t->plan.node[i].vertex, t->plan.node[i].count);
+    for (size_t i = 0; ok && i < t->plan.words; i++)
+        ok = add_leaves_of(t, t->plan.word[i].vertex, t->plan.word[i].count);
+    for (size_t i = 0; ok && i < t->plan.nodes; i++)
+        ok = add_leaves_of(t, t->plan.node[i].vertex, t->plan.node[i].count);
     if (!ok) return false;
     if (t->leaf_kinds > 1) qsort(t->leaves, t->leaf_kinds, sizeof *t->leaves, by_symbol);
     for (size_t i = 0; i < t->leaf_kinds; i++) {
-        if (kinds > 0 && t->leaves[kinds - 1].symbol == t->leaves[i].symbol) t->leaves[kinds - 1].count += t->leaves[i].count;
+        if (kinds > 0 && t->leaves[kinds - 1].symbol == t->leaves[i].symbol)
+            t->leaves[kinds - 1].count += t->leaves[i].count;
         else t->leaves[kinds++] = t->leaves[i];
     }
     t->leaf_kinds = kinds;
@@ -213,7 +217,8 @@ static esp_status self(espi_online_part *part, double *value, esp_error *err)
 
 static bool pair(tree_part *t, size_t example, double *value)
 {
-    return (t->algorithm == ESPI_FTK ? espi_ftk : espi_qtk)(&t->at_hand, &t->flat[example], &t->decay, &t->scratch, value);
+    return (t->algorithm == ESPI_FTK ? espi_ftk : espi_qtk)(&t->at_hand, &t->flat[example], &t->decay, &t->scratch,
+                                                            value);
 }
 
 static esp_status row(espi_online_part *part, double *out, esp_error *err)

@@ -13,9 +13,9 @@ bool espi_dense_ready(void);
 /* The lower triangle of A becomes L. O(n^3/3). Returns 0, or the number (from 1) of the row whose pivot is not
  * positive; the rows before it are then those of L. */
 size_t espi_dense_factor(double *a, size_t n);
-/* The same for A + add I, of which both triangles are given; the upper one stays, and `diagonal` gets that of A. What has
- * no factor gets jitter on its diagonal, `least` of its mean at first and up to a million times that, by powers of 10.
- * ESP_OK also if all fails: *failed tells. LAPACK cannot be interrupted; `run` is asked before each attempt. */
+/* The same for A + add I, of which both triangles are given; the upper one stays, and `diagonal` gets that of A. What
+ * has no factor gets jitter on its diagonal, `least` of its mean at first and up to a million times that, by powers
+ * of 10. ESP_OK also if all fails: *failed tells. LAPACK cannot be interrupted; `run` is asked before each attempt. */
 esp_status espi_dense_factor_jitter(double *a, size_t n, double add, double least, const esp_run *run, double *diagonal,
                                     double *jitter, size_t *failed, esp_error *err);
 /* sum_i log L_ii, half the logarithm of the determinant. */

@@ -6,8 +6,8 @@
  *     d log p = sum_ij W_ij dG_ij,  W = 1/2 (a a^T - G^-1)
  *
  * A constant mean is the best one for the kernel at hand, m = 1^T G^-1 y / 1^T G^-1 1 (generalised least squares);
- * being a maximum, it adds nothing to the derivatives. One matrix keeps K, which the gradient asks for; the other is one
- * after the other G, its factor, G^-1 and W. */
+ * being a maximum, it adds nothing to the derivatives. One matrix keeps K, which the gradient asks for; the other is
+ * one after the other G, its factor, G^-1 and W. */
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -46,8 +46,7 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     espi_bound *bound = NULL;
     esp_status status = espi_gp_gram(p, kernel, run, p->matrix[0], &bound, err);
     if (status == ESP_OK) memcpy(matrix, p->matrix[0], n * n * sizeof *matrix);
-    if (status == ESP_OK)
-        status = espi_gp_factor(matrix, n, p->target, noise, run, p->vector, &point->jitter, err);
+    if (status == ESP_OK) status = espi_gp_factor(matrix, n, p->target, noise, run, p->vector, &point->jitter, err);
     if (status == ESP_OK) {
         point->mean = p->constant_mean ? best_mean(p, matrix, p->vector) : 0.0;
         for (size_t i = 0; i < n; i++) a[i] = p->target[i] - point->mean;

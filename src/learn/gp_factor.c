@@ -72,8 +72,8 @@ esp_status espi_gp_gram(const espi_gp_problem *p, const esp_kernel *kernel, cons
 
 /* ----------------------------------------------------------------- factor */
 
-/* Two examples that the kernel cannot tell apart, with different targets if `target` is given; false: there are none.
- */
+/* Two examples that the kernel cannot tell apart, with different targets if
+ * `target` is given; false: there are none. */
 static bool find_same(const double *matrix, const double *diagonal, size_t n, const double *target, size_t pair[2])
 {
     for (size_t i = 0; i < n; i++)

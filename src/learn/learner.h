@@ -17,7 +17,7 @@ typedef struct espi_settings { /* of all learners; what one does not have stays 
     espi_learner_kind learner;
     double cost, positive_weight, epsilon, tolerance;
     size_t max_iterations;
-    size_t inducing; /* examples that stand for all (pivots.h); 0: no */
+    size_t inducing;        /* examples that stand for all (pivots.h); 0: no */
     espi_choice one_vs_one; /* of multiclass: 1 */
     bool probability, no_shrinking, keep_partial, balanced;
     espi_choice form; /* an espi_form */
@@ -38,7 +38,8 @@ typedef struct espi_settings { /* of all learners; what one does not have stays 
 /* Checks names and values against the learner's table. espi_settings_free releases what it holds. */
 esp_status espi_settings_parse(espi_settings *settings, const char *learner, const esp_setting *given, size_t count,
                                esp_error *err);
-/* Changes one setting; ESP_ERR_PARAM if the learner has none of this name (then *unknown is set) or refuses the value. */
+/* Changes one setting; ESP_ERR_PARAM if the learner has none of this name (then
+ * *unknown is set) or refuses the value. */
 esp_status espi_settings_set(espi_settings *settings, const char *name, const char *value, bool *unknown,
                              esp_error *err);
 /* What no single setting can tell: whether they fit together. */
@@ -75,10 +76,10 @@ esp_status espi_weights_check(const espi_settings *settings, const espi_targets 
 /* What is to be learned: the targets of all examples of a dataset. */
 struct espi_targets {
     size_t count;
-    size_t classes;       /* 0: a regression */
-    const char **name;    /* classes in order: numbers by value, others by bytes; belong to the dataset */
-    uint32_t *class_of;   /* per example */
-    double *value;        /* per example, for a regression */
+    size_t classes;     /* 0: a regression */
+    const char **name;  /* classes in order: numbers by value, others by bytes; belong to the dataset */
+    uint32_t *class_of; /* per example */
+    double *value;      /* per example, for a regression */
 };
 
 /* ESP_ERR_PARSE if there is no target, one class only, or no number where one is needed. */
@@ -102,17 +103,17 @@ typedef struct espi_fit {
     double *alpha;       /* solver variables of all problems, for warm starts */
     size_t *alpha_start; /* per problem and the end */
     size_t problems;
-    size_t iterations;   /* of all problems */
-    bool converged;      /* all of them */
-    bool cancelled;      /* some are unfinished: kept because of keep_partial */
+    size_t iterations; /* of all problems */
+    bool converged;    /* all of them */
+    bool cancelled;    /* some are unfinished: kept because of keep_partial */
 } espi_fit;
 
 size_t espi_output_count(const espi_settings *settings, size_t classes);
 /* The classes of a problem, which is that of the output of the same number: positive, and negative (classes: all
  * others). */
 void espi_problem_classes(bool one_vs_one, size_t classes, size_t problem, size_t *positive, size_t *negative);
-/* Fits on the examples example[0 .. count) of the targets, whose rows are `rows` in the same order. `warm`: a fit of the
- * same examples whose cost was `warm_cost`, or NULL. */
+/* Fits on the examples example[0 .. count) of the targets, whose rows are `rows` in the same order. `warm`: a fit of
+ * the same examples whose cost was `warm_cost`, or NULL. */
 esp_status espi_fit_make(espi_fit *fit, const espi_settings *settings, const espi_targets *targets,
                          const uint32_t *example, espi_rows *rows, const espi_fit *warm, double warm_cost,
                          const esp_run *run, esp_error *err);
@@ -127,15 +128,15 @@ typedef struct espi_fitting {
     const uint32_t *example;
     double *class_weight; /* per class */
     const espi_fit *warm;
-    double scale; /* of warm variables */
+    double scale;            /* of warm variables */
     espi_smo_result *result; /* per problem */
 } espi_fitting;
 
 esp_status espi_fitting_start(espi_fitting *fitting, espi_fit *fit, const espi_settings *settings,
                               const espi_targets *targets, const uint32_t *example, size_t count, const espi_fit *warm,
                               double warm_cost, esp_error *err);
-/* `rows` are those of all examples, or of one-vs-one those of the two classes alone. Different problems may be solved by
- * several threads at once. */
+/* `rows` are those of all examples, or of one-vs-one those of the two classes alone. Different problems may be solved
+ * by several threads at once. */
 esp_status espi_fitting_solve(const espi_fitting *fitting, size_t problem, espi_rows *rows, const esp_run *run,
                               esp_error *err);
 /* Ends with `status`, which it returns: the fit is complete, or freed if this is a failure. */

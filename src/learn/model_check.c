@@ -134,7 +134,8 @@ static esp_status check_process(const esp_model *m, esp_error *err)
         return WRONG("the noise or the jitter is negative or not finite");
     if ((p->curvature != NULL) != (m->classes > 0)) return WRONG("only classes have curvatures");
     for (size_t i = 0; p->curvature != NULL && i < m->support->rows; i++)
-        if (!(p->curvature[i] >= 0.0) || !isfinite(p->curvature[i])) return WRONG("a curvature is negative or not finite");
+        if (!(p->curvature[i] >= 0.0) || !isfinite(p->curvature[i]))
+            return WRONG("a curvature is negative or not finite");
     return check_reduction(m, err);
 }
 

@@ -5,7 +5,9 @@
 #include "learn/model.h"
 
 /* Not valid UTF-8, and broken by whatever changes line ends. */
-#define ESPI_MODEL_MAGIC "\x89" "ESP\r\n\x1A\n"
+#define ESPI_MODEL_MAGIC                                                                                               \
+    "\x89"                                                                                                             \
+    "ESP\r\n\x1A\n"
 
 enum {
     ESPI_MODEL_VERSION = 4, /* the latest; what an earlier one can hold is written in that */
@@ -21,12 +23,12 @@ enum {
 };
 
 enum { /* flags of the section "shape" */
-    ESPI_MODEL_ONE_VS_ONE = 1,
-    ESPI_MODEL_PLATT = 2,
-    ESPI_MODEL_VOTE = 4,
-    ESPI_MODEL_INDUCING = 8
+       ESPI_MODEL_ONE_VS_ONE = 1,
+       ESPI_MODEL_PLATT = 2,
+       ESPI_MODEL_VOTE = 4,
+       ESPI_MODEL_INDUCING = 8
 };
-enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 };     /* flags of a column of vectors */
+enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 }; /* flags of a column of vectors */
 
 /* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:
  * bounds that no one meets keep a hostile file from taking minutes. Grammar rules take their own size only, and are not

@@ -173,9 +173,7 @@ static void put_column(sink *s, const espi_column *c)
     put(s, c->name, strlen(c->name));
     end(s);
     switch (c->type) {
-    case ESP_COLUMN_TREE:
-        put_trees(s, &c->trees);
-        break;
+    case ESP_COLUMN_TREE: put_trees(s, &c->trees); break;
     case ESP_COLUMN_SEQUENCE:
         symbol_section(s, &q->symbols);
         end_section(s, "rows", q->row, c->rows);

@@ -145,7 +145,7 @@ static esp_status check_origin(const esp_model *checkpoint, const esp_model *res
     const uint64_t origin = checkpoint->history->origin;
     if (origin == (resumed != NULL ? espi_model_digest(resumed) : 0)) return ESP_OK;
     return espi_fail(err, ESP_ERR_PARAM, "the checkpoint is of a run that %s; remove it to start anew",
-                     origin == 0         ? "started afresh, without a model to resume"
+                     origin == 0       ? "started afresh, without a model to resume"
                      : resumed == NULL ? "resumed a model"
                                        : "resumed another model");
 }
@@ -309,8 +309,8 @@ static int pass_progress(void *user, const char *stage, double fraction)
     return r->run->progress(r->run->user, "learning", fraction);
 }
 
-static esp_status read_epochs(esp_online *online, const char *path, const esp_read_options *options,
-                              const esp_run *run, esp_error *err)
+static esp_status read_epochs(esp_online *online, const char *path, const esp_read_options *options, const esp_run *run,
+                              esp_error *err)
 {
     espi_perceptron *p = online->p;
     run_state r = begin_run(online, run);

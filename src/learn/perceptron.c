@@ -296,8 +296,8 @@ static esp_status look(espi_perceptron *p, esp_error *err)
 {
     esp_status status = ESP_OK;
     if (p->sum == NULL)
-        status = espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run,
-                                 &p->sum, err);
+        status =
+            espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &p->sum, err);
     if (status == ESP_OK) status = espi_online_look(p->sum, err);
     double magnitude = 0.0;
     for (size_t k = 0; k < p->outputs; k++) p->score[k] = 0.0;

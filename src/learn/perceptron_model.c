@@ -77,8 +77,8 @@ static bool fill_coefficients(esp_model *m, const espi_perceptron *p)
     return true;
 }
 
-/* Examples of several datasets, some written as arrays and some not, or of other lengths, are sparse vectors together.
- */
+/* Examples of several datasets, some written as arrays and some not, or of other
+ * lengths, are sparse vectors together. */
 static void loosen(esp_dataset *examples)
 {
     for (size_t i = 0; i < examples->columns; i++) {

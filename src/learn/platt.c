@@ -10,7 +10,7 @@
 #include <math.h>
 
 typedef struct sample {
-    const double *score;  /* of one output; `step` apart */
+    const double *score; /* of one output; `step` apart */
     size_t step, count;
     const bool *positive;
     double high, low; /* targets of positive and negative examples */

@@ -97,11 +97,9 @@ esp_status espi_predictions_make(size_t count, const double *scores, size_t clas
     return ESP_OK;
 }
 
-/* The probit link averaged over a normal latent value: Phi(m / sqrt(1 + v)) (Rasmussen & Williams 2006, equation 3.82). */
-static double probit(double mean, double variance)
-{
-    return 0.5 * erfc(-mean / sqrt(2.0 * (1.0 + variance)));
-}
+/* The probit link averaged over a normal latent value: Phi(m / sqrt(1 + v))
+ * (Rasmussen & Williams 2006, equation 3.82). */
+static double probit(double mean, double variance) { return 0.5 * erfc(-mean / sqrt(2.0 * (1.0 + variance))); }
 
 esp_status espi_predictions_spread(esp_predictions *p, const double *variance, esp_error *err)
 {
@@ -131,7 +129,10 @@ void esp_predictions_free(esp_predictions *p)
 size_t esp_predictions_count(const esp_predictions *p) { return p->count; }
 bool esp_predictions_are_classes(const esp_predictions *p) { return p->classes > 0; }
 size_t esp_predictions_classes(const esp_predictions *p) { return p->classes; }
-const char *esp_predictions_class(const esp_predictions *p, size_t c) { return c < p->classes ? p->class_name[c] : NULL; }
+const char *esp_predictions_class(const esp_predictions *p, size_t c)
+{
+    return c < p->classes ? p->class_name[c] : NULL;
+}
 size_t esp_predictions_columns(const esp_predictions *p) { return p->columns; }
 
 const char *esp_predictions_label(const esp_predictions *p, size_t i)

@@ -6,12 +6,12 @@
 
 struct esp_predictions {
     size_t count, classes;
-    char **class_name;   /* owned */
+    char **class_name; /* owned */
     size_t columns;
     double *column;      /* example i: column[i * columns + c] */
     uint32_t *winner;    /* class per example; NULL for a regression */
     double *probability; /* example i: probability[i * classes + c]; NULL: none */
-    double *variance;    /* of a Gaussian process, example i: [2 i] of the function, [2 i + 1] of the target; NULL: none */
+    double *variance; /* of a Gaussian process, example i: [2 i] of the function, [2 i + 1] of the target; NULL: none */
 };
 
 /* From scores[i * outputs + k], bias included. `platt` may be NULL. */
@@ -23,7 +23,8 @@ esp_status espi_predictions_make(size_t count, const double *scores, size_t clas
 #define ESPI_NO_CLASS UINT32_MAX
 uint32_t espi_class_of(char *const *class_name, size_t classes, const char *label);
 
-/* Adds the variances of a Gaussian process, which are copied, and for two classes the probabilities that follow from them. */
+/* Adds the variances of a Gaussian process, which are copied, and for two classes the probabilities that follow from
+ * them. */
 esp_status espi_predictions_spread(esp_predictions *predictions, const double *variance, esp_error *err);
 
 #endif

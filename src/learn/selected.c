@@ -66,10 +66,10 @@ esp_status espi_selected_check(const esp_kernel *kernel, const espi_settings *se
     if (settings->learner != ESPI_SVR && settings->inducing == 0) return ESP_OK;
     for (size_t i = 0; i < kernel->leaves; i++)
         if (espi_leaf_selects(&kernel->leaf[i]))
-            return espi_fail(err, ESP_ERR_PARAM, "%s selects patterns that tell classes apart; %s",
-                             kernel->leaf[i].class->name,
-                             settings->learner == ESPI_SVR ? "svr learns numbers, which have no classes"
-                                                           : "inducing needs a kernel that is the same for all classes");
+            return espi_fail(
+                err, ESP_ERR_PARAM, "%s selects patterns that tell classes apart; %s", kernel->leaf[i].class->name,
+                settings->learner == ESPI_SVR ? "svr learns numbers, which have no classes"
+                                              : "inducing needs a kernel that is the same for all classes");
     return ESP_OK;
 }
 

@@ -25,66 +25,107 @@ typedef struct setting {
 } setting;
 
 static const char *const multiclass[] = {"ovr", "ovo", NULL};
-static const char *const forms[] = {[ESPI_FORM_DAG] = "dag", [ESPI_FORM_FOREST] = "forest",
-                                    [ESPI_FORM_PLAIN] = "plain", NULL};
+static const char *const forms[] = {
+    [ESPI_FORM_DAG] = "dag", [ESPI_FORM_FOREST] = "forest", [ESPI_FORM_PLAIN] = "plain", NULL};
 static const char *const likelihoods[] = {[ESPI_GAUSSIAN] = "gaussian", [ESPI_BERNOULLI] = "bernoulli", NULL};
 static const char *const means[] = {"zero", "constant", NULL};
 static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mean", [ESPI_NONE] = "none", NULL};
 
 #define FIELD(name) .offset = offsetof(espi_settings, name)
 #define COMMON                                                                                                         \
-    {.info = {"tolerance", "stop when no pair of examples violates the optimum by more", "0.001", "a number > 0, at most 1"}, \
-     .kind = NUMBER, FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},                                     \
-    {.info = {"inducing", "learn on features from so many examples, which alone support the model; 0: all examples", "0", \
-              "a whole number >= 0"},                                                                                  \
-     .kind = COUNT, FIELD(inducing), .low = 0.0, .high = 1e9},                                                         \
-    {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1"},            \
-     .kind = COUNT, FIELD(max_iterations), .low = 1.0, .high = 9e15},                                                  \
-    {.info = {"no-shrinking", "keep all examples in view all the time", "0", "a flag"}, .kind = FLAG,                  \
-     FIELD(no_shrinking)},                                                                                             \
-    {.info = {"keep-partial", "when interrupted, keep what is learned so far", "0", "a flag"}, .kind = FLAG,           \
-     FIELD(keep_partial)},                                                                                             \
-    {.info = {NULL, NULL, NULL, NULL}}
+    {.info = {"tolerance", "stop when no pair of examples violates the optimum by more", "0.001",                      \
+              "a number > 0, at most 1"},                                                                              \
+     .kind = NUMBER,                                                                                                   \
+     FIELD(tolerance),                                                                                                 \
+     .low = 0.0,                                                                                                       \
+     .low_open = true,                                                                                                 \
+     .high = 1.0},                                                                                                     \
+        {.info = {"inducing",                                                                                          \
+                  "learn on features from so many examples, which alone support the model; 0: all examples", "0",      \
+                  "a whole number >= 0"},                                                                              \
+         .kind = COUNT,                                                                                                \
+         FIELD(inducing),                                                                                              \
+         .low = 0.0,                                                                                                   \
+         .high = 1e9},                                                                                                 \
+        {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1"},        \
+         .kind = COUNT,                                                                                                \
+         FIELD(max_iterations),                                                                                        \
+         .low = 1.0,                                                                                                   \
+         .high = 9e15},                                                                                                \
+        {.info = {"no-shrinking", "keep all examples in view all the time", "0", "a flag"},                            \
+         .kind = FLAG,                                                                                                 \
+         FIELD(no_shrinking)},                                                                                         \
+        {.info = {"keep-partial", "when interrupted, keep what is learned so far", "0", "a flag"},                     \
+         .kind = FLAG,                                                                                                 \
+         FIELD(keep_partial)},                                                                                         \
+    {                                                                                                                  \
+        .info = { NULL, NULL, NULL, NULL }                                                                             \
+    }
 #define COST                                                                                                           \
-    {.info = {"C", "cost of an error: larger fits the training data more closely", "1", "a number > 0"},               \
-     .kind = NUMBER, FIELD(cost), .low = 0.0, .low_open = true, .high = 1e300}
+    {                                                                                                                  \
+        .info = {"C", "cost of an error: larger fits the training data more closely", "1", "a number > 0"},            \
+        .kind = NUMBER, FIELD(cost), .low = 0.0, .low_open = true, .high = 1e300                                       \
+    }
 
 static const setting svm_settings[] = {
     COST,
     {.info = {"positive-weight", "factor of C for positive examples", "1", "a number > 0"},
-     .kind = NUMBER, FIELD(positive_weight), .low = 0.0, .low_open = true, .high = 1e100},
-    {.info = {"class-weight", "factors of C by class; balanced: by how rare they are", "", "balanced, or label=weight,..."},
-     .kind = WEIGHTS, FIELD(class_weight)},
+     .kind = NUMBER,
+     FIELD(positive_weight),
+     .low = 0.0,
+     .low_open = true,
+     .high = 1e100},
+    {.info = {"class-weight", "factors of C by class; balanced: by how rare they are", "",
+              "balanced, or label=weight,..."},
+     .kind = WEIGHTS,
+     FIELD(class_weight)},
     {.info = {"multiclass", "one against the rest, or each against each", "ovr", "ovr or ovo"},
-     .kind = CHOICE, FIELD(one_vs_one), .choices = multiclass},
+     .kind = CHOICE,
+     FIELD(one_vs_one),
+     .choices = multiclass},
     {.info = {"probability", "also learn probabilities, from scores of a cross-validation", "0", "a flag"},
-     .kind = FLAG, FIELD(probability)},
+     .kind = FLAG,
+     FIELD(probability)},
     COMMON,
 };
 
 static const setting svr_settings[] = {
     COST,
     {.info = {"epsilon", "errors up to this cost nothing", "0.1", "a number >= 0"},
-     .kind = NUMBER, FIELD(epsilon), .low = 0.0, .high = 1e300},
+     .kind = NUMBER,
+     FIELD(epsilon),
+     .low = 0.0,
+     .high = 1e300},
     COMMON,
 };
 
 /* class-weight comes last, because its labels may have blanks: see espi_settings_read. */
 static const setting perceptron_settings[] = {
-    {.info = {"form", "how scores are computed, with the same result: one shared DAG, tree by tree, pair by pair", "dag",
-              "dag, forest or plain"},
-     .kind = CHOICE, FIELD(form), .choices = forms},
+    {.info = {"form", "how scores are computed, with the same result: one shared DAG, tree by tree, pair by pair",
+              "dag", "dag, forest or plain"},
+     .kind = CHOICE,
+     FIELD(form),
+     .choices = forms},
     {.info = {"epochs", "how often all examples are gone through", "1", "a whole number >= 0"},
-     .kind = COUNT, FIELD(epochs), .low = 0.0, .high = 9e15},
+     .kind = COUNT,
+     FIELD(epochs),
+     .low = 0.0,
+     .high = 9e15},
     {.info = {"average", "predict with the mean of the weights after each example", "0", "a flag"},
-     .kind = FLAG, FIELD(average)},
+     .kind = FLAG,
+     FIELD(average)},
     {.info = {"vote", "predict by a vote of the weights after each example", "0", "a flag"}, .kind = FLAG, FIELD(vote)},
     {.info = {"margin", "learn also from right scores that are not above this", "0", "a number >= 0"},
-     .kind = NUMBER, FIELD(margin), .low = 0.0, .high = 1e300},
+     .kind = NUMBER,
+     FIELD(margin),
+     .low = 0.0,
+     .high = 1e300},
     {.info = {"shuffle", "go through the examples in random order, another one in each epoch", "0", "a flag"},
-     .kind = FLAG, FIELD(shuffle)},
+     .kind = FLAG,
+     FIELD(shuffle)},
     {.info = {"class-weight", "how much examples change the weights, by class", "", "label=weight,..."},
-     .kind = WEIGHTS, FIELD(class_weight)},
+     .kind = WEIGHTS,
+     FIELD(class_weight)},
     {.info = {NULL, NULL, NULL, NULL}},
 };
 
@@ -92,32 +133,60 @@ static const setting perceptron_settings[] = {
 static const setting gp_settings[] = {
     {.info = {"likelihood", "numbers with normal noise, or two classes with probabilities", "gaussian",
               "gaussian or bernoulli"},
-     .kind = CHOICE, FIELD(likelihood), .choices = likelihoods},
+     .kind = CHOICE,
+     FIELD(likelihood),
+     .choices = likelihoods},
     {.info = {"noise", "variance of the noise to start from, of standardised targets; 0: none", "0.1", "a number >= 0"},
-     .kind = NUMBER, FIELD(noise), .low = 0.0, .high = 1e100},
-    {.info = {"mean", "what is expected far from all examples: 0, or a number that is learned", "zero", "zero or constant"},
-     .kind = CHOICE, FIELD(constant_mean), .choices = means},
+     .kind = NUMBER,
+     FIELD(noise),
+     .low = 0.0,
+     .high = 1e100},
+    {.info = {"mean", "what is expected far from all examples: 0, or a number that is learned", "zero",
+              "zero or constant"},
+     .kind = CHOICE,
+     FIELD(constant_mean),
+     .choices = means},
     {.info = {"standardise", "targets to mean 0 and variance 1, to mean 0 only, or left alone", "unit",
               "unit, mean or none"},
-     .kind = CHOICE, FIELD(standardise), .choices = standards},
+     .kind = CHOICE,
+     FIELD(standardise),
+     .choices = standards},
     {.info = {"inducing", "so many examples stand for all, and alone support the model; 0: all examples", "0",
               "a whole number >= 0"},
-     .kind = COUNT, FIELD(inducing), .low = 0.0, .high = 1e9},
+     .kind = COUNT,
+     FIELD(inducing),
+     .low = 0.0,
+     .high = 1e9},
     {.info = {"restarts", "also start from so many random hyperparameters", "0", "a whole number >= 0"},
-     .kind = COUNT, FIELD(restarts), .low = 0.0, .high = 1e6},
+     .kind = COUNT,
+     FIELD(restarts),
+     .low = 0.0,
+     .high = 1e6},
     {.info = {"fix", "hyperparameters that stay as given", "", "names or patterns such as 'noise,lambda.*'"},
-     .kind = TEXT, FIELD(fix)},
+     .kind = TEXT,
+     FIELD(fix)},
     {.info = {"tie", "hyperparameters that share one value, by pattern", "", "patterns such as 'lambda.*,alpha.*'"},
-     .kind = TEXT, FIELD(tie)},
+     .kind = TEXT,
+     FIELD(tie)},
     {.info = {"group", "labels that share their lambda, and their alpha", "", "labels such as 'S,SQ;NP,NN'"},
-     .kind = TEXT, FIELD(group)},
-    {.info = {"prior", "log-normal priors of hyperparameters", "", "name=median,sd;..., sd being that of the logarithm"},
-     .kind = TEXT, FIELD(prior)},
+     .kind = TEXT,
+     FIELD(group)},
+    {.info = {"prior", "log-normal priors of hyperparameters", "",
+              "name=median,sd;..., sd being that of the logarithm"},
+     .kind = TEXT,
+     FIELD(prior)},
     {.info = {"max-iterations", "stop each run after so many steps in any case", "200", "a whole number >= 0"},
-     .kind = COUNT, FIELD(max_iterations), .low = 0.0, .high = 1e9},
-    {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less", "0.0001",
-              "a number > 0, at most 1"},
-     .kind = NUMBER, FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},
+     .kind = COUNT,
+     FIELD(max_iterations),
+     .low = 0.0,
+     .high = 1e9},
+    {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less",
+              "0.0001", "a number > 0, at most 1"},
+     .kind = NUMBER,
+     FIELD(tolerance),
+     .low = 0.0,
+     .low_open = true,
+     .high = 1.0},
     {.info = {NULL, NULL, NULL, NULL}},
 };
 

@@ -27,9 +27,9 @@
 #include <string.h>
 
 enum {
-    BLOCK = 256,          /* variables per maximum: few enough to look through again when it is a new best */
-    REPORT_PERIOD = 64,   /* iterations; each may have to compute two rows */
-    SHRINK_PERIOD = 1024, /* a problem of so few iterations is not worth the copies */
+    BLOCK = 256,           /* variables per maximum: few enough to look through again when it is a new best */
+    REPORT_PERIOD = 64,    /* iterations; each may have to compute two rows */
+    SHRINK_PERIOD = 1024,  /* a problem of so few iterations is not worth the copies */
     STORE_BYTES = 1 << 26, /* for copies of rows, unless the problem says otherwise */
     SPARE = 2
 };
@@ -50,8 +50,8 @@ typedef struct solver {
     float *up, *down; /* 0, or -inf and +inf where it may not go there */
     float *diagonal;
     uint32_t *variable, *example;
-    size_t top;           /* where m is; `active` if nothing may go up */
-    double gap;           /* m - M as last seen */
+    size_t top;            /* where m is; `active` if nothing may go up */
+    double gap;            /* m - M as last seen */
     double *old_b, *old_v; /* per variable, from when all were last in play */
 
     /* Copies of rows at the active variables: two spare ones, and then for variables as they come until it is full. */
@@ -352,8 +352,8 @@ static esp_status iterate(solver *s, bool *done, esp_error *err)
     if (s->gap >= s->problem->tolerance) {
         esp_status status = row_of(s, s->top, 0, &row_i, err);
         if (status != ESP_OK) return status;
-        partner p = find_partner(s->v, s->down, s->diagonal, row_i, s->active, s->v[s->top], s->diagonal[s->top],
-                                 1.0 / s->gap);
+        partner p =
+            find_partner(s->v, s->down, s->diagonal, row_i, s->active, s->v[s->top], s->diagonal[s->top], 1.0 / s->gap);
         s->gap *= (double)p.violation;
         if (isinf(s->gap)) { /* for single precision, that is */
             look(s);

@@ -1,6 +1,6 @@
-/* Cross-validation. The Gram matrix of a kernel is computed once; folds and classes work on its rows. Learners that take
- * one example after the other need none; kernels that select patterns have one per fold and class (selected.h), and
- * Gaussian processes one per fold, since each learns a kernel of its own (gp.h). */
+/* Cross-validation. The Gram matrix of a kernel is computed once; folds and classes work on its rows. Learners that
+ * take one example after the other need none; kernels that select patterns have one per fold and class (selected.h),
+ * and Gaussian processes one per fold, since each learns a kernel of its own (gp.h). */
 #include "base/alloc.h"
 #include "base/status.h"
 #include "learn/gp.h"
@@ -38,8 +38,7 @@ esp_status espi_split_score(const espi_split *s, const espi_settings *settings, 
     esp_status status = espi_fit_make(fit, settings, targets, s->train, s->rows, warm, warm_cost, run, err);
     if (status != ESP_OK) return status;
     double *part = espi_alloc(s->tested, fit->outputs * sizeof *part);
-    status = part == NULL ? espi_no_memory(err)
-                          : espi_fit_score(fit, all, s->train, s->test, s->tested, part, err);
+    status = part == NULL ? espi_no_memory(err) : espi_fit_score(fit, all, s->train, s->test, s->tested, part, err);
     for (size_t t = 0; status == ESP_OK && t < s->tested; t++)
         memcpy(scores + s->test[t] * fit->outputs, part + t * fit->outputs, fit->outputs * sizeof *part);
     espi_free(part);

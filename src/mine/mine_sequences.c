@@ -172,8 +172,8 @@ static bool miner_start(miner *m, espi_search *search, const database *db)
     return m->tally != NULL;
 }
 
-/* Visits the tokens at which the next symbol may stand: of the row of place[from] alone, whose places end before *to.
- */
+/* Visits the tokens at which the next symbol may stand: of the row of place[from]
+ * alone, whose places end before *to. */
 typedef struct window {
     size_t token, end; /* the tokens at hand */
     size_t from, to;   /* places of the row not yet looked at */

@@ -1,5 +1,5 @@
-/* What both searches share: the decision about a pattern, the steps kept so far, the best K, limits and cancellation.
- */
+/* What both searches share: the decision about a pattern, the steps kept so far,
+ * the best K, limits and cancellation. */
 #ifndef ESPI_SEARCH_H
 #define ESPI_SEARCH_H
 

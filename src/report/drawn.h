@@ -10,8 +10,8 @@ void espi_drawn_text(espi_text *json, const char *bytes, size_t size, size_t mos
 void espi_drawn_number(espi_text *json, double value);
 void espi_drawn_number_of(espi_text *json, const char *key, double value);
 
-/* Adds JSON to `page` so that it may stand inside <script>: '<', which stands in strings only, is escaped, so that nothing
- * ends the element early. */
+/* Adds JSON to `page` so that it may stand inside <script>: '<', which stands in strings only, is escaped, so that
+ * nothing ends the element early. */
 void espi_drawn_embed(espi_text *page, const char *json, size_t size);
 
 #endif

@@ -39,10 +39,10 @@ typedef struct parser {
     const char *file;
     const char *line; /* the line at hand */
     size_t size, at, number;
-    token token;      /* the one at hand */
-    bool in_rule;     /* the line before ended a rule, which "|" may go on */
-    uint32_t symbol;  /* of that rule */
-    piece *piece;     /* open brackets, the outermost first */
+    token token;     /* the one at hand */
+    bool in_rule;    /* the line before ended a rule, which "|" may go on */
+    uint32_t symbol; /* of that rule */
+    piece *piece;    /* open brackets, the outermost first */
     size_t pieces, piece_capacity;
     uint32_t *pending; /* items of the open pieces */
     size_t pending_count, pending_capacity;
@@ -150,8 +150,11 @@ static esp_status next_token(parser *p)
 
 static const char *show(const token *t, char text[96])
 {
-    static const char *const fixed[] = {[TOKEN_END] = "the end of the line", [TOKEN_ARROW] = "'->'",
-                                        [TOKEN_BAR] = "'|'", [TOKEN_OPEN] = "'('", [TOKEN_CLOSE] = "')'"};
+    static const char *const fixed[] = {[TOKEN_END] = "the end of the line",
+                                        [TOKEN_ARROW] = "'->'",
+                                        [TOKEN_BAR] = "'|'",
+                                        [TOKEN_OPEN] = "'('",
+                                        [TOKEN_CLOSE] = "')'"};
     const bool free_text = t->kind == TOKEN_NAME || t->kind == TOKEN_WORD || t->kind == TOKEN_WEIGHT;
     return free_text ? espi_quote(t->text, t->size, text) : fixed[t->kind];
 }
@@ -350,8 +353,7 @@ static esp_status parse_class(parser *p)
     if (p->token.kind != TOKEN_END)
         return FAIL_AT(p, p->token.place, "expected the end of the line instead of %s: a class has one start symbol",
                        show(&p->token, shown));
-    if (!espi_reserve(&g->class, &g->class_capacity, g->classes + 1, sizeof *g->class))
-        return espi_no_memory(p->err);
+    if (!espi_reserve(&g->class, &g->class_capacity, g->classes + 1, sizeof *g->class)) return espi_no_memory(p->err);
     g->class[g->classes++] = class;
     return ESP_OK;
 }

@@ -75,8 +75,8 @@ static bool index_uses(const espi_grammar *g, size_t *first, size_t *use)
 
 /* Marks the symbols that can come to an end, from the words upwards: a symbol can if one alternative has no
  * symbol left that cannot. `open` counts those per alternative, `stack` holds symbols newly marked. */
-static void mark_ending(const espi_grammar *g, const size_t *first, const size_t *use, size_t *open,
-                        uint32_t *stack, bool *ends)
+static void mark_ending(const espi_grammar *g, const size_t *first, const size_t *use, size_t *open, uint32_t *stack,
+                        bool *ends)
 {
     size_t depth = 0;
     for (size_t a = 0; a < g->alternatives; a++) {

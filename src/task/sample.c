@@ -95,10 +95,8 @@ static bool open_symbol(sampler *s, uint32_t symbol)
 {
     if (!espi_reserve(&s->frame, &s->frame_capacity, s->frames + 1, sizeof *s->frame)) return false;
     const espi_alternative *chosen = draw_alternative(s, symbol);
-    s->frame[s->frames++] = (frame){.symbol = symbol,
-                                    .next = chosen->items,
-                                    .end = chosen->items + chosen->count,
-                                    .first = s->nodes};
+    s->frame[s->frames++] =
+        (frame){.symbol = symbol, .next = chosen->items, .end = chosen->items + chosen->count, .first = s->nodes};
     return true;
 }
 
@@ -161,8 +159,7 @@ static esp_status draw_tree(sampler *s, const espi_class *class, espi_forest *fo
         }
         const uint32_t item = s->grammar->item[f->next++];
         if (++count > NODE_LIMIT) return fail_growing(s, class, err);
-        room = (item & ESPI_GRAMMAR_WORD) != 0 ? add_word(s, forest, item & ~ESPI_GRAMMAR_WORD)
-                                               : open_symbol(s, item);
+        room = (item & ESPI_GRAMMAR_WORD) != 0 ? add_word(s, forest, item & ~ESPI_GRAMMAR_WORD) : open_symbol(s, item);
     }
     if (!room) return espi_no_memory(err);
     *root = s->node[0];

@@ -75,8 +75,8 @@ static esp_status read_sentence(espi_srl_reader *sr, esp_error *err)
     return status;
 }
 
-/* A whole number at the front of text[0..size); returns the number of digits. What is too large becomes ESPI_SRL_NONE.
- */
+/* A whole number at the front of text[0..size); returns the number of digits. What
+ * is too large becomes ESPI_SRL_NONE. */
 static size_t take_number(const char *text, size_t size, uint32_t *value)
 {
     uint64_t number = 0;

@@ -1,5 +1,6 @@
 /* Model files with a right length and checksum: what is taken for a model has a summary, can be written and read again,
- * is then written the same, and predicts and goes on learning or says why not. The seeds are made by tests/unit/test_model_file.c. */
+ * is then written the same, and predicts and goes on learning or says why not. The seeds are made by
+ * tests/unit/test_model_file.c. */
 #define XXH_INLINE_ALL
 #include "fuzz.h"
 

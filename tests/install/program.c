@@ -1,4 +1,5 @@
-/* Uses the installed library: reads two trees, computes a kernel value, and trains what needs the libraries below it. */
+/* Uses the installed library: reads two trees, computes a kernel value, and trains
+ * what needs the libraries below it. */
 #include <espalier.h>
 #include <stdio.h>
 #include <string.h>

@@ -34,8 +34,8 @@ static inline esp_model *random_model(const char *kernel, const char *lines, siz
     return m;
 }
 
-/* Brackets of a tree in which fragments come again and again, leaf and inner children mixed; `extra` knows a word more.
- */
+/* Brackets of a tree in which fragments come again and again, leaf and inner
+ * children mixed; `extra` knows a word more. */
 static inline void write_tree(ref_random *random, char symbol, size_t depth, bool extra, char **at)
 {
     static const struct {

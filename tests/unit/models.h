@@ -19,10 +19,22 @@ typedef struct recipe {
     bool one_vs_one, platt;
     bool history, vote, process;
     const char *patterns; /* per line a pattern of each column, which all outputs select */
-    int version; /* of the format; 0: 1 */
+    int version;          /* of the format; 0: 1 */
 } recipe;
 
-enum { TREE_SVM, VECTOR_SVR, MIXED, ONE_VS_REST, NO_SUPPORT, PERCEPTRON, VOTE, SELECTED, PROCESS, PROCESS_CLASSES, RECIPES };
+enum {
+    TREE_SVM,
+    VECTOR_SVR,
+    MIXED,
+    ONE_VS_REST,
+    NO_SUPPORT,
+    PERCEPTRON,
+    VOTE,
+    SELECTED,
+    PROCESS,
+    PROCESS_CLASSES,
+    RECIPES
+};
 
 static const recipe recipes[RECIPES] = {
     [TREE_SVM] = {.name = "tree-svm",

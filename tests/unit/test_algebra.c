@@ -182,12 +182,22 @@ static void test_print_round_trip(void **state)
 {
     (void)state;
     static const char *const more[] = {
-        "sst", "st()", "poly(x)", "rbf(x, gamma=1e-05)", "sst(tree, lambda=0.1, alpha=0, bow=1e300, algorithm=qtk)",
+        "sst",
+        "st()",
+        "poly(x)",
+        "rbf(x, gamma=1e-05)",
+        "sst(tree, lambda=0.1, alpha=0, bow=1e300, algorithm=qtk)",
         "sasst(tree, lambda=0.3333333333333333, lambda.NP=0.8, alpha.S=0.5, lambda.\"PRP$\"=2)",
         "sasst(tree, lambda=1e-300, alpha.\"a \\\" b\\\\\"=1)",
-        "sst(\"tree\")^2^2", "(sst(tree)^2)^3", "2*(3*st(other))", "(st(other) + linear)*2*(linear + st(other))",
-        "st(other) + (linear + (st(other) + linear))", "st(other)*(linear*st(other))", "0.1*0.2*linear(x)",
-        "((((linear(x)))))", "norm(norm(norm(linear(x) + 1e-9*linear(x))))"};
+        "sst(\"tree\")^2^2",
+        "(sst(tree)^2)^3",
+        "2*(3*st(other))",
+        "(st(other) + linear)*2*(linear + st(other))",
+        "st(other) + (linear + (st(other) + linear))",
+        "st(other)*(linear*st(other))",
+        "0.1*0.2*linear(x)",
+        "((((linear(x)))))",
+        "norm(norm(norm(linear(x) + 1e-9*linear(x))))"};
     esp_dataset *data = dataset_of(LINE_1 LINE_2 LINE_3);
     const size_t known = sizeof combinations / sizeof *combinations, count = known + sizeof more / sizeof *more;
     for (size_t k = 0; k < count; k++) {
@@ -282,8 +292,8 @@ static void test_wrong_expressions(void **state)
 static void test_wrong_columns(void **state)
 {
     (void)state;
-    static const char *const cases[][2] = {{"sst(tre)", "'tre'"},    {"sst", "other"},    {"sst(x)", "'x'"},
-                                           {"linear(tree)", "tree"}, {"poly(y)", "'y'"}};
+    static const char *const cases[][2] = {
+        {"sst(tre)", "'tre'"}, {"sst", "other"}, {"sst(x)", "'x'"}, {"linear(tree)", "tree"}, {"poly(y)", "'y'"}};
     esp_dataset *data = dataset_of(LINE_1 LINE_2);
     double gram[4];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -334,12 +344,9 @@ static void check_huge(const esp_dataset *rows, const esp_dataset *cols, const s
                        const size_t *col_changed, const double (*a)[2], const double (*b)[2], bool same_features)
 {
     static const char *const expressions[] = {
-        "norm(sst(lambda=1) + linear)",
-        "norm(sst(lambda=1)*linear)",
-        "norm(sst(lambda=1)*rbf(gamma=0.1))",
-        "norm(2*sst(lambda=1)^2)",
-        "norm(sst(lambda=1))*linear",
-        "norm(sst(lambda=1)*poly(degree=2, gamma=1, coef0=1))"};
+        "norm(sst(lambda=1) + linear)",       "norm(sst(lambda=1)*linear)",
+        "norm(sst(lambda=1)*rbf(gamma=0.1))", "norm(2*sst(lambda=1)^2)",
+        "norm(sst(lambda=1))*linear",         "norm(sst(lambda=1)*poly(degree=2, gamma=1, coef0=1))"};
     const size_t m = esp_dataset_count(rows), n = esp_dataset_count(cols);
     double *gram[6];
     for (size_t k = 0; k < 6; k++) gram[k] = gram_of(expressions[k], rows, cols, 1);
@@ -349,8 +356,9 @@ static void check_huge(const esp_dataset *rows, const esp_dataset *cols, const s
             const double aa = a[i][0] * a[i][0] + a[i][1] * a[i][1], bb = b[j][0] * b[j][0] + b[j][1] * b[j][1];
             const double ab = a[i][0] * b[j][0] + (same_features ? a[i][1] * b[j][1] : 0.0);
             const double poly = (1.0 + ab) * (1.0 + ab) / ((1.0 + aa) * (1.0 + bb));
-            const double expected[] = {tree,        tree * ab / sqrt(aa * bb), tree * exp(-0.1 * (aa + bb - 2.0 * ab)),
-                                       tree * tree, tree * ab,                 tree * poly};
+            const double expected[] = {
+                tree,       tree * ab / sqrt(aa * bb), tree * exp(-0.1 * (aa + bb - 2.0 * ab)), tree * tree, tree * ab,
+                tree * poly};
             for (size_t k = 0; k < 6; k++) assert_close(gram[k][i * n + j], expected[k], 1e-10, expressions[k]);
         }
     for (size_t k = 0; k < 6; k++) free(gram[k]);

@@ -18,7 +18,8 @@ static size_t random_tree(char *text, ref_random *random, int size)
             n += (size_t)sprintf(text + n, " (%s", labels[ref_random_below(random, 4)]);
             open++;
         } else if (pick < 6) {
-            n += (size_t)sprintf(text + n, " (%s w%d)", labels[ref_random_below(random, 4)], (int)(ref_random_below(random, 5)));
+            n += (size_t)sprintf(text + n, " (%s w%d)", labels[ref_random_below(random, 4)],
+                                 (int)(ref_random_below(random, 5)));
         } else {
             n += (size_t)sprintf(text + n, " w%d", (int)(ref_random_below(random, 3)));
             if (open > 1) n += (size_t)sprintf(text + n, ")"), open--;
@@ -173,7 +174,8 @@ static void test_leftovers(void **state)
                  &(esp_read_options){.skip_bad = true}, "sst(lambda=1)", 1.0);
     assert_value("(S (X (Y a)) (X (Y b)) (A a))", "(S (A a) (-NONE- (X (Y a)) (X (Y b))))",
                  &(esp_read_options){.clean = true}, "sst(lambda=1)", 1.0);
-    assert_value("{\"x\": {}}\n{\"x\": {\"a\": 1}}", "{\"x\": {}}\n{\"x\": {\"a\": 1}}", NULL, "poly(x, degree=2)", 1.0);
+    assert_value("{\"x\": {}}\n{\"x\": {\"a\": 1}}", "{\"x\": {}}\n{\"x\": {\"a\": 1}}", NULL, "poly(x, degree=2)",
+                 1.0);
     assert_value("{\"w\": \"\"}\n{\"w\": \"a\"}", "{\"w\": \"\"}\n{\"w\": \"a\"}", NULL, "rbf(w)", 1.0);
     assert_value("{\"t\": \"\"}\n{\"t\": \"(a b)\"}", "{\"t\": \"\"}\n{\"t\": \"(a b)\"}", NULL, "sst(t, bow=1)", 0.0);
 }

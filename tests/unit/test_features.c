@@ -49,11 +49,13 @@ static void sequences(void **state)
 static void fragments(void **state)
 {
     (void)state;
-    static const char patterns[] = "{\"p\": \"(S (A ...) (A ...))\"}\n{\"p\": \"(A a)\"}\n{\"p\": \"(S (A a) (A ...))\"}\n";
+    static const char patterns[] =
+        "{\"p\": \"(S (A ...) (A ...))\"}\n{\"p\": \"(A a)\"}\n{\"p\": \"(S (A a) (A ...))\"}\n";
     static const char lines[] = "{\"t\": \"(S (A a) (A a))\"}\n{\"t\": \"(S (A b) (A a))\"}\n{\"t\": \"(A x)\"}\n";
     esp_features *f = features_of("fsst(lambda=1)", patterns, lines);
     assert_int_equal(esp_features_columns(f), 3);
-    assert_true(feature_of(f, 0, "(A a)") == 2.0 && feature_of(f, 1, "(A a)") == 1.0 && feature_of(f, 2, "(A a)") == 0.0);
+    assert_true(feature_of(f, 0, "(A a)") == 2.0 && feature_of(f, 1, "(A a)") == 1.0 &&
+                feature_of(f, 2, "(A a)") == 0.0);
     assert_true(feature_of(f, 0, "(S (A ...) (A ...))") == 1.0 && feature_of(f, 1, "(S (A ...) (A ...))") == 1.0);
     assert_true(feature_of(f, 0, "(S (A a) (A ...))") == 1.0 && feature_of(f, 1, "(S (A a) (A ...))") == 0.0);
     esp_features_free(f);
@@ -113,7 +115,8 @@ static void out_of_memory(void **state)
 {
     (void)state;
     static const char *const expression[] = {"fseq(w)", "fsst(t)"};
-    static const char *const patterns[] = {"{\"p\": \"a b\"}\n{\"p\": \"b\"}\n", "{\"p\": \"(A b)\"}\n{\"p\": \"(A c)\"}\n"};
+    static const char *const patterns[] = {"{\"p\": \"a b\"}\n{\"p\": \"b\"}\n",
+                                           "{\"p\": \"(A b)\"}\n{\"p\": \"(A c)\"}\n"};
     esp_dataset *data = dataset_of(words);
     for (int i = 0; i < 2; i++) {
         esp_kernel *kernel = kernel_of(expression[i]);

@@ -117,8 +117,8 @@ static bool is_told(const esp_model *model, const char *line)
     return told;
 }
 
-/* How often a process asks in this stage; each time it can be stopped, with a model where there is a best one so far.
- */
+/* How often a process asks in this stage; each time it can be stopped, with a
+ * model where there is a best one so far. */
 static size_t asked(const esp_dataset *data, const char *kernel, const char *settings, const char *stage)
 {
     watch w = {.stage = stage};

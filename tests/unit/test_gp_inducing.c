@@ -1,6 +1,6 @@
 /* Gaussian processes whose inducing examples stand for all: against dense matrices from the definition, against the
- * exact process, interrupted anywhere, and what is refused. The matrices are worked out here, from the vectors alone.
- */
+ * exact process, interrupted anywhere, and what is refused. The matrices are
+ * worked out here, from the vectors alone. */
 #include "files.h"
 #include "learn/gp.h"
 #include "learning.h"

@@ -1,5 +1,5 @@
-/* Derivatives of single values: against differences of these values, and their weighted sums against the gradient of the
- * sum, which is made in another way. */
+/* Derivatives of single values: against differences of these values, and their weighted sums against the gradient of
+ * the sum, which is made in another way. */
 #include "cases.h"
 
 #include "kernel/bound.h"
@@ -7,12 +7,15 @@
 
 /* Equal examples, trees that share nothing, self-values of 0, and features that few examples have. */
 static const char lines[] =
-    "{\"one\": \"(S (A a) (B (A a) (C c)))\", \"two\": \"(A (B b) (B b))\", \"words\": \"a b a c\", \"x\": {\"u\": 1, \"v\": -0.5}}\n"
+    "{\"one\": \"(S (A a) (B (A a) (C c)))\", \"two\": \"(A (B b) (B b))\", \"words\": \"a b a c\", \"x\": {\"u\": 1, "
+    "\"v\": -0.5}}\n"
     "{\"one\": \"(S (A a) (B (A b) (C c)))\", \"two\": \"(A (B b) (C b))\", \"words\": \"a b\", \"x\": {\"u\": 0.4}}\n"
-    "{\"one\": \"(S (A a) (B (A a) (C c)))\", \"two\": \"(A (B b) (B b))\", \"words\": \"a b a c\", \"x\": {\"u\": 1, \"v\": -0.5}}\n"
+    "{\"one\": \"(S (A a) (B (A a) (C c)))\", \"two\": \"(A (B b) (B b))\", \"words\": \"a b a c\", \"x\": {\"u\": 1, "
+    "\"v\": -0.5}}\n"
     "{\"one\": \"(T d)\", \"two\": \"(A (A (A a)))\", \"words\": \"d\", \"x\": {\"w\": 2}}\n"
     "{\"one\": \"\", \"two\": \"(B b)\", \"words\": \"\", \"x\": {\"u\": 1}}\n"
-    "{\"one\": \"(B (A a) (C c))\", \"two\": \"(A (C b))\", \"words\": \"c b a a b\", \"x\": {\"v\": 1.5, \"w\": -1}}\n";
+    "{\"one\": \"(B (A a) (C c))\", \"two\": \"(A (C b))\", \"words\": \"c b a a b\", \"x\": {\"v\": 1.5, \"w\": "
+    "-1}}\n";
 
 static const char *const expressions[] = {
     "sst(one, lambda=0.4)",
@@ -125,7 +128,8 @@ static void check(const char *text, const esp_dataset *data, ref_random *random)
     assert_memory_equal(gradient, again, n * n * count * sizeof *gradient);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
-            assert_memory_equal(gradient + (i * n + j) * count, gradient + (j * n + i) * count, count * sizeof *gradient);
+            assert_memory_equal(gradient + (i * n + j) * count, gradient + (j * n + i) * count,
+                                count * sizeof *gradient);
     compare_differences(kernel, data, hyper, count, gradient);
     compare_sums(kernel, data, hyper, count, gradient, random);
     free(gradient);
@@ -179,7 +183,8 @@ static void test_hyperparameters(void **state)
     assert_int_equal(esp_kernel_with_values(kernel, (const double[]){0.1, 0.0, 3.0}, &other, &err), ESP_ERR_PARAM);
     assert_null(other);
     assert_non_null(strstr(err.message, "alpha is 0"));
-    assert_int_equal(esp_kernel_with_values(kernel, (const double[]){(double)NAN, 1.0, 3.0}, &other, &err), ESP_ERR_PARAM);
+    assert_int_equal(esp_kernel_with_values(kernel, (const double[]){(double)NAN, 1.0, 3.0}, &other, &err),
+                     ESP_ERR_PARAM);
     esp_kernel_free(kernel);
 }
 
@@ -188,7 +193,8 @@ static void test_refused(void **state)
     (void)state;
     esp_error err = {0};
     esp_dataset *data = dataset_of(lines);
-    esp_kernel *kernel = kernel_of("sst(one)"), *plain = kernel_of("linear(x)"), *slow = kernel_of("sst(one, algorithm=ftk)");
+    esp_kernel *kernel = kernel_of("sst(one)"), *plain = kernel_of("linear(x)"),
+               *slow = kernel_of("sst(one, algorithm=ftk)");
     esp_kernel *large = kernel_of("2*poly(x, degree=100, gamma=1000000)");
     double gradient[6 * 6 * 3];
     assert_int_equal(esp_gram_gradient(kernel, data, &(esp_run){.memory = 64}, gradient, &err), ESP_ERR_MEMORY);

@@ -29,8 +29,12 @@ static const worked spec[] = {
     /* By hand: A, and S with A left alone (alpha) or expanded; its leaf b takes no part. */
     {"sst", "lambda=0.5, alpha=0.25", "(S (A a) b)", "(S (A a) b)", {0.5, 0.25, 0, NULL, 0}, 0.5 + 0.5 * 0.75},
     {"sasst", "lambda=0.5, alpha=1, alpha.S=0", T_TREE, T_TREE, {0.5, 1, 0, &(ref_symbol){"S", 0.5, 0}, 1}, 1.125},
-    {"sasst", "lambda=0.5, lambda.\"PRP$\"=2", "(NP (PRP$ my) cat)", "(NP (PRP$ my) cat)",
-     {0.5, 1, 0, &(ref_symbol){"PRP$", 2, 1}, 1}, 2 + 0.5 * 3},
+    {"sasst",
+     "lambda=0.5, lambda.\"PRP$\"=2",
+     "(NP (PRP$ my) cat)",
+     "(NP (PRP$ my) cat)",
+     {0.5, 1, 0, &(ref_symbol){"PRP$", 2, 1}, 1},
+     2 + 0.5 * 3},
     /* A leaf and an inner node of one name are different things; (A (b)) and (A b) are the same. */
     {"sst", "lambda=1", "(A b)", "(A (b c))", {1, 1, 0, NULL, 0}, 0},
     {"sst", "lambda=1", "(A b)", "(A (b))", {1, 1, 0, NULL, 0}, 1},

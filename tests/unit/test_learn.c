@@ -356,7 +356,8 @@ static void *call_predict(void *argument)
 {
     caller *c = argument;
     esp_error err;
-    if (esp_predict(c->model, c->data, &(esp_run){.threads = 2}, &c->predictions, &err) != ESP_OK) c->predictions = NULL;
+    if (esp_predict(c->model, c->data, &(esp_run){.threads = 2}, &c->predictions, &err) != ESP_OK)
+        c->predictions = NULL;
     return NULL;
 }
 

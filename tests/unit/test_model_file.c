@@ -286,8 +286,9 @@ static void samples_are_still_read(void **state)
         const size_t last = m->outputs - 1;
         assert_ok(esp_gram(m->variant != NULL ? m->variant[last] : m->kernel, m->support, NULL, NULL, before, &err),
                   "gram", &err);
-        assert_ok(esp_gram(old->variant != NULL ? old->variant[last] : old->kernel, old->support, NULL, NULL, after, &err),
-                  "gram", &err);
+        assert_ok(
+            esp_gram(old->variant != NULL ? old->variant[last] : old->kernel, old->support, NULL, NULL, after, &err),
+            "gram", &err);
         assert_memory_equal(before, after, m->support->rows * m->support->rows * sizeof *before);
         esp_model_free(m);
         esp_model_free(old);

@@ -286,15 +286,9 @@ static void mutate(blob b, ref_random *random)
     at -= at % width;
     const uint64_t was = fetch(b.bytes + at, width);
     switch (ref_random_below(random, 4)) {
-    case 0:
-        store(b.bytes + at, special[ref_random_below(random, sizeof special / sizeof *special)], width);
-        break;
-    case 1:
-        store(b.bytes + at, was + ref_random_below(random, 5) - 2, width);
-        break;
-    case 2:
-        store(b.bytes + at, was ^ (uint64_t)1 << ref_random_below(random, 8 * width), width);
-        break;
+    case 0: store(b.bytes + at, special[ref_random_below(random, sizeof special / sizeof *special)], width); break;
+    case 1: store(b.bytes + at, was + ref_random_below(random, 5) - 2, width); break;
+    case 2: store(b.bytes + at, was ^ (uint64_t)1 << ref_random_below(random, 8 * width), width); break;
     default: {
         const size_t from = 64 + ref_random_below(random, b.size - 64 - 8);
         memmove(b.bytes + at, b.bytes + (from - from % width), width);
@@ -336,12 +330,8 @@ static void random_forgeries(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forged_numbers),
-        cmocka_unit_test(forged_tables),
-        cmocka_unit_test(tree_without_end),
-        cmocka_unit_test(long_kernels),
-        cmocka_unit_test(sizes_without_grammars),
-        cmocka_unit_test(random_forgeries),
+        cmocka_unit_test(forged_numbers), cmocka_unit_test(forged_tables),          cmocka_unit_test(tree_without_end),
+        cmocka_unit_test(long_kernels),   cmocka_unit_test(sizes_without_grammars), cmocka_unit_test(random_forgeries),
     };
     return cmocka_run_group_tests_name("hostile model files", tests, make_directory, remove_directory);
 }

@@ -64,8 +64,8 @@ static void test_few_pivots_support_the_model(void **state)
     }
 }
 
-/* 1/2 |w|^2 + C sum of hinge losses: what a machine minimises over functions that are sums of kernels over its pivots.
- */
+/* 1/2 |w|^2 + C sum of hinge losses: what a machine minimises over functions that
+ * are sums of kernels over its pivots. */
 static double objective(const double *score, const double *target, size_t n, double norm, double cost)
 {
     double loss = 0.0;

@@ -87,7 +87,10 @@ static const recipe recipes[] = {
     {"rbf(x, gamma=0.7)", {.lambda = 1.0}, x_only, gauss},
     {"sst(tree, lambda=0.7) + poly(x, degree=3)", {.lambda = 0.7, .alpha = 1.0}, sum, poly3},
     {"norm(sst(tree, lambda=0.4)) + poly(x, degree=3)", {.lambda = 0.4, .alpha = 1.0}, norm_plus, poly3},
-    {"2*sst(tree, lambda=0.4) + 0.5*poly(x, degree=2, gamma=0.5, coef0=0.25)", {.lambda = 0.4, .alpha = 1.0}, weighted, poly2},
+    {"2*sst(tree, lambda=0.4) + 0.5*poly(x, degree=2, gamma=0.5, coef0=0.25)",
+     {.lambda = 0.4, .alpha = 1.0},
+     weighted,
+     poly2},
     {"sst(tree, lambda=0.4, bow=1)*poly(x) + sst(tree, lambda=0.4, bow=1)",
      {.lambda = 0.4, .alpha = 1.0, .bow = 1.0},
      product,
@@ -197,7 +200,8 @@ static void run_recipe(const world *w, const recipe *r, espi_form form, bool row
             continue;
         }
         for (size_t o = 0; o < OUTPUTS; o++)
-            coefficient[count * OUTPUTS + o] = o == 0 ? (step % 2 == 0 ? 1.0 : -1.0) : ref_random_between(&random, -2.0, 2.0);
+            coefficient[count * OUTPUTS + o] =
+                o == 0 ? (step % 2 == 0 ? 1.0 : -1.0) : ref_random_between(&random, -2.0, 2.0);
         assert_ok(espi_online_keep(g.sum, coefficient + count * OUTPUTS, &err), "espi_online_keep", &err);
         kept[count++] = row;
         assert_int_equal(espi_online_count(g.sum), count);
@@ -278,7 +282,8 @@ static void test_nothing_stays(void **state)
 static void test_measure(void **state)
 {
     (void)state;
-    esp_dataset *data = dataset_of("{\"tree\": \"(S (A a) (B b))\", \"x\": 1}\n{\"tree\": \"(S (A a) (B c))\", \"x\": 1}\n");
+    esp_dataset *data =
+        dataset_of("{\"tree\": \"(S (A a) (B b))\", \"x\": 1}\n{\"tree\": \"(S (A a) (B c))\", \"x\": 1}\n");
     world w = {.data = data};
     growing g;
     esp_error err = {0};

@@ -131,10 +131,8 @@ static void output_survives_every_refusal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(output_appears_when_committed),
-        cmocka_unit_test(output_follows_links),
-        cmocka_unit_test(output_takes_more_than_its_buffer),
-        cmocka_unit_test(output_tells_what_went_wrong),
+        cmocka_unit_test(output_appears_when_committed),     cmocka_unit_test(output_follows_links),
+        cmocka_unit_test(output_takes_more_than_its_buffer), cmocka_unit_test(output_tells_what_went_wrong),
         cmocka_unit_test(output_survives_every_refusal),
     };
     return cmocka_run_group_tests_name("output", tests, make_directory, remove_directory);

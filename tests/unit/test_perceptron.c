@@ -205,8 +205,8 @@ static void same_predictions(espi_perceptron *p, const slow *s, const world *w, 
             for (size_t c = 0; c < s->classes; c++) {
                 if (s->classes == 2 && place[c] == 0) continue;
                 const double is = esp_predictions_column(one, i, s->classes > 2 ? place[c] : 0);
-                const double expected =
-                    way == 0 ? slow_score(s, kernel[i], c, s->steps, &(double){0.0}) : over_steps(s, kernel[i], c, way == 2);
+                const double expected = way == 0 ? slow_score(s, kernel[i], c, s->steps, &(double){0.0})
+                                                 : over_steps(s, kernel[i], c, way == 2);
                 if (!(fabs(is - expected) <= 1e-9 * fmax(1.0, fabs(expected))))
                     fail_msg("way %d, example %zu: %.17g instead of %.17g", way, i, is, expected);
             }

@@ -36,8 +36,8 @@ static espi_pivots draw(const drawn *d, size_t count, uint64_t seed, const bool 
     return p;
 }
 
-/* Vectors with `size` features each; those of one cluster are close to each other. Every `repeat`-th is that before it.
- */
+/* Vectors with `size` features each; those of one cluster are close to each other.
+ * Every `repeat`-th is that before it. */
 static esp_dataset *points(uint64_t seed, size_t count, size_t size, size_t clusters, size_t repeat)
 {
     ref_random random = {seed};

@@ -144,8 +144,8 @@ static void test_kelp_trees(void **state)
     }
 }
 
-/* Larger trees, wide and deep ones: both algorithms, square and not, at once and in pieces, by any number of threads.
- */
+/* Larger trees, wide and deep ones: both algorithms, square and not, at once and
+ * in pieces, by any number of threads. */
 static void test_algorithms_agree(void **state)
 {
     enum { TREES = 9, OTHERS = 6 };
@@ -286,8 +286,8 @@ static void test_deep_chains(void **state)
     for (size_t i = 0; i < TREES; i++) free(tree[i]);
 }
 
-/* A node with n equal leaves against one with m, all parameters 1: n m pairs of leaves, and 1 + S = binomial(n + m, n).
- */
+/* A node with n equal leaves against one with m, all parameters 1: n m pairs of
+ * leaves, and 1 + S = binomial(n + m, n). */
 static void test_overflow(void **state)
 {
     static const size_t leaves[] = {700, 680, 2};
@@ -454,18 +454,12 @@ static void test_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_worked_value),
-        cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_kelp_trees),
-        cmocka_unit_test(test_algorithms_agree),
-        cmocka_unit_test(test_wide_nodes),
-        cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_deep_chains),
-        cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_scorer),
-        cmocka_unit_test(test_positive_semi_definite),
-        cmocka_unit_test(test_small_trees),
-        cmocka_unit_test(test_long_row_can_be_stopped),
+        cmocka_unit_test(test_worked_value),    cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_kelp_trees),      cmocka_unit_test(test_algorithms_agree),
+        cmocka_unit_test(test_wide_nodes),      cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_deep_chains),     cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_scorer),          cmocka_unit_test(test_positive_semi_definite),
+        cmocka_unit_test(test_small_trees),     cmocka_unit_test(test_long_row_can_be_stopped),
         cmocka_unit_test(test_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

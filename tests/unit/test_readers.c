@@ -175,9 +175,9 @@ static void libsvm_keeps_names(void **state)
 static void penn_trees_span_lines(void **state)
 {
     (void)state;
-    esp_dataset *data =
-        parse("\xEF\xBB\xBF# treebank\n( (S (NP-SBJ (-NONE- *T*-1))\n    (VP (V go))) )\n(A 1\\/2 \\)) (B\\ C d)\n(-NONE- *)\n",
-              &(esp_read_options){.clean = true});
+    esp_dataset *data = parse("\xEF\xBB\xBF# treebank\n( (S (NP-SBJ (-NONE- *T*-1))\n    (VP (V go))) )\n(A 1\\/2 \\)) "
+                              "(B\\ C d)\n(-NONE- *)\n",
+                              &(esp_read_options){.clean = true});
     assert_int_equal(esp_dataset_count(data), 4);
     assert_column(data, 0, "tree", ESP_COLUMN_TREE);
     assert_text(data, 0, 0, "(S (VP (V go)))");

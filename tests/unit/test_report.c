@@ -1,6 +1,6 @@
 /* Reports: the data block is JSON that ends nothing early, whatever the labels are; its numbers are those of
- * predictions, metrics and explanations; what is counted is right. That a browser shows it is tested in tests/report.
- */
+ * predictions, metrics and explanations; what is counted is right. That a browser
+ * shows it is tested in tests/report. */
 #include "files.h"
 #include "json_value.h"
 #include "learning.h"

@@ -527,11 +527,10 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classification), cmocka_unit_test(test_regression),
-        cmocka_unit_test(test_degenerate),     cmocka_unit_test(test_nothing_to_move),
-        cmocka_unit_test(test_warm_start),     cmocka_unit_test(test_shrinking),
-        cmocka_unit_test(test_mapping),        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_cancel),         cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_classification),  cmocka_unit_test(test_regression), cmocka_unit_test(test_degenerate),
+        cmocka_unit_test(test_nothing_to_move), cmocka_unit_test(test_warm_start), cmocka_unit_test(test_shrinking),
+        cmocka_unit_test(test_mapping),         cmocka_unit_test(test_limit),      cmocka_unit_test(test_cancel),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

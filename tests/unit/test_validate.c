@@ -57,7 +57,8 @@ static void test_folds(void **state)
 static void test_folds_of_data(void **state)
 {
     (void)state;
-    esp_dataset *data = dataset_of("{\"y\": 1, \"x\": 1}\n{\"y\": 2, \"x\": 1}\n{\"y\": 2, \"x\": 1}\n{\"y\": 1, \"x\": 1}\n");
+    esp_dataset *data =
+        dataset_of("{\"y\": 1, \"x\": 1}\n{\"y\": 2, \"x\": 1}\n{\"y\": 2, \"x\": 1}\n{\"y\": 1, \"x\": 1}\n");
     esp_dataset *bare = dataset_of("{\"x\": 1}\n{\"x\": 2}\n");
     esp_error err = {0};
     for (uint64_t seed = 0; seed < 20; seed++) {

@@ -467,7 +467,7 @@ static void test_overflow(void **state)
         assert_ok(calls(part)->score(part, score, &(double){0.0}, &err), "score", &err);
         assert_true(score[0] == HUGE_VAL && score[1] == 0.0 && score[2] == -HUGE_VAL);
         calls(part)->close(part);
-        end(h, (espi_online_part * [FORMS][2]){{NULL}});
+        end(h, (espi_online_part *[FORMS][2]){{NULL}});
     }
 }
 
@@ -505,11 +505,11 @@ static void test_no_memory(void **state)
         for (int kind = 0; kind < 3; kind++) {
             const esp_column_type type = kind == 2 ? ESP_COLUMN_SEQUENCE : ESP_COLUMN_VECTOR;
             history *h = begin(&definitions[d], type, kind == 1 ? LATE_REAL : BINARY, SIGNS, 2, 90);
-            while (h->count < 90) step(h, (espi_online_part * [FORMS][2]){{NULL}}, draw(h), true, false);
+            while (h->count < 90) step(h, (espi_online_part *[FORMS][2]){{NULL}}, draw(h), true, false);
             for (int form = 0; form < FORMS; form++)
                 for (int rows = 0; rows < 2; rows++)
                     assert_int_equal(out_of_memory_everywhere(learn, &(work){h, (espi_form)form, rows == 1}), 0);
-            end(h, (espi_online_part * [FORMS][2]){{NULL}});
+            end(h, (espi_online_part *[FORMS][2]){{NULL}});
         }
     }
 }
@@ -517,16 +517,11 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_sequences),
-        cmocka_unit_test(test_many_outputs),
-        cmocka_unit_test(test_different_coefficients),
-        cmocka_unit_test(test_full_coefficients),
-        cmocka_unit_test(test_features_that_become_rare),
-        cmocka_unit_test(test_many_examples),
-        cmocka_unit_test(test_dropped_examples_leave_nothing),
-        cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_vectors),           cmocka_unit_test(test_sequences),
+        cmocka_unit_test(test_many_outputs),      cmocka_unit_test(test_different_coefficients),
+        cmocka_unit_test(test_full_coefficients), cmocka_unit_test(test_features_that_become_rare),
+        cmocka_unit_test(test_many_examples),     cmocka_unit_test(test_dropped_examples_leave_nothing),
+        cmocka_unit_test(test_overflow),          cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests_name("vectors online", tests, NULL, NULL);
 }
