@@ -6,7 +6,7 @@
  * the factor in the likelihood, and of the gradient in the last; ratio of the two
  *
  * With `apart` every label or feature has values of its own. Targets are the numbers of the data. */
-#include "learn/gp.h"
+#include "learn/gp/gp.h"
 #include "measure.h"
 
 enum { PARTS = 3 }; /* matrix, likelihood, likelihood and gradient */

@@ -14,10 +14,10 @@
  * Trees are sorted by production once, all memory is reused, sums run over vectors of hyperparameters, and only one
  * triangle is done. `direct` is the least that carrying derivatives forward can take: pre-terminals, whose derivative
  * is one number, have no vectors; and the weights are known beforehand, as by a miracle, so that nothing is kept. */
-#include "kernel/flat.h"
-#include "kernel/hot.h"
-#include "kernel/hyper.h"
-#include "kernel/bound.h"
+#include "kernel/tree/flat.h"
+#include "base/hot.h"
+#include "kernel/expression/hyper.h"
+#include "kernel/evaluate/bound.h"
 #include "measure.h"
 
 #include <math.h>

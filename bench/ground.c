@@ -2,7 +2,7 @@
  * on memory that is already in use; peak memory is that of a child process of its own. Results go to standard
  * output as lines of TAB-separated fields. */
 #include "data/dataset.h"
-#include "kernel/dag.h"
+#include "kernel/tree/dag.h"
 #include "measure.h"
 
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
  * medians of runs in one process; peak memory is that of a child process of its own. Results go to standard output as
  * lines of TAB-separated fields. */
 #include "base/alloc.h"
-#include "kernel/bound.h"
+#include "kernel/evaluate/bound.h"
 #include "measure.h"
 #include "mine/mine.h"
 

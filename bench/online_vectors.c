@@ -12,9 +12,9 @@
  *   bytes  adds into an array of bytes; features that one example in 32 has are added as vectors of bytes. For values
  *          of 1 only */
 #include "base/alloc.h"
-#include "kernel/bag.h"
-#include "kernel/hot.h"
-#include "kernel/online.h"
+#include "data/bag.h"
+#include "base/hot.h"
+#include "kernel/evaluate/online.h"
 #include "measure.h"
 
 #include <math.h>

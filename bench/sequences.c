@@ -1,7 +1,7 @@
 /* Measurements of the sequence kernel for bench/sequences.sh. Times are medians of runs that alternate between the
  * things compared, in one process, on one thread; ratios are medians of the ratios within a round. Results go to
  * standard output as lines of TAB-separated fields. */
-#include "kernel/bound.h"
+#include "kernel/evaluate/bound.h"
 #include "measure.h"
 
 #include <math.h>

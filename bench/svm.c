@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/random.h"
 #include "learn/learner.h"
-#include "learn/model.h"
+#include "learn/model/model.h"
 #include "measure.h"
 
 #include <libsvm/svm.h>

@@ -3,8 +3,8 @@
 #define ESPI_EXPLAIN_H
 
 #include "explain/source.h"
-#include "kernel/terms.h"
-#include "learn/model.h"
+#include "kernel/expression/terms.h"
+#include "learn/model/model.h"
 
 typedef struct espi_term_source { /* a term in one program; what it has not is zero */
     bool has_trees, has_sequences, has_listed;

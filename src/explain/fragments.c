@@ -18,7 +18,7 @@
 #include "base/sort.h"
 #include "base/status.h"
 #include "explain/source.h"
-#include "kernel/tree_kernel.h"
+#include "kernel/tree/tree_kernel.h"
 
 #include <math.h>
 #include <string.h>

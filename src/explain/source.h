@@ -8,9 +8,9 @@
 #define ESPI_SOURCE_H
 
 #include "explain/rank.h"
-#include "kernel/bag.h"
-#include "kernel/pattern.h"
-#include "kernel/sequence.h"
+#include "data/bag.h"
+#include "kernel/pattern/pattern.h"
+#include "kernel/sequence/sequence.h"
 
 /* What is to be searched. */
 typedef struct espi_quest {

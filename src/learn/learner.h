@@ -4,8 +4,8 @@
 #define ESPI_LEARNER_H
 
 #include "base/text.h"
-#include "learn/rows.h"
-#include "learn/smo.h"
+#include "learn/svm/rows.h"
+#include "learn/svm/smo.h"
 
 typedef enum espi_learner_kind { ESPI_SVM, ESPI_SVR, ESPI_PERCEPTRON, ESPI_GP } espi_learner_kind;
 typedef unsigned espi_choice; /* index among the choices of a setting */

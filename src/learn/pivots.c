@@ -14,7 +14,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "learn/dense.h"
+#include "base/dense.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef ESPI_PIVOTS_H
 #define ESPI_PIVOTS_H
 
-#include "kernel/bound.h"
+#include "kernel/evaluate/bound.h"
 
 typedef struct espi_pivots {
     size_t count;

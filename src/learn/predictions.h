@@ -2,7 +2,7 @@
 #ifndef ESPI_PREDICTIONS_H
 #define ESPI_PREDICTIONS_H
 
-#include "learn/model.h"
+#include "learn/model/model.h"
 
 struct esp_predictions {
     size_t count, classes;

@@ -7,8 +7,8 @@
 #ifndef ESPI_MINE_H
 #define ESPI_MINE_H
 
-#include "kernel/pattern.h"
-#include "kernel/kernel.h"
+#include "kernel/pattern/pattern.h"
+#include "kernel/expression/kernel.h"
 #include "mine/metric.h"
 
 typedef struct espi_mine_options {

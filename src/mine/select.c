@@ -1,7 +1,7 @@
 /* From kernel expressions to what they select. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/bound.h"
+#include "kernel/evaluate/bound.h"
 #include "mine/mine.h"
 
 /* Numbers of leaves are whole but may be infinite. */

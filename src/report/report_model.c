@@ -1,8 +1,8 @@
 /* What the model is: learner, settings, kernel with its parameters, and how it went if it was learned online. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/bound.h"
-#include "kernel/rules.h"
+#include "kernel/evaluate/bound.h"
+#include "kernel/grammar_tree/rules.h"
 #include "report/report.h"
 
 #include <string.h>

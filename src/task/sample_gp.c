@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "data/writer.h"
-#include "learn/dense.h"
+#include "base/dense.h"
 
 #include <math.h>
 #include <string.h>

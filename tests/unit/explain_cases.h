@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "cases.h"
-#include "learn/model.h"
+#include "learn/model/model.h"
 
 /* --------------------------------------------------------------------- models */
 

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "cases.h"
-#include "kernel/bound.h"
+#include "kernel/evaluate/bound.h"
 
 enum { SLOPES = 10, LEVELS = 4, MOST_ROWS = 40, MOST_THREADS = 4 };
 

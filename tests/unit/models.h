@@ -4,8 +4,8 @@
 
 #define XXH_INLINE_ALL
 #include "files.h"
-#include "kernel/pattern.h"
-#include "learn/model_file.h"
+#include "kernel/pattern/pattern.h"
+#include "learn/model/file.h"
 
 #include <sys/stat.h>
 #include <xxhash.h>

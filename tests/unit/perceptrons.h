@@ -4,7 +4,7 @@
 
 #include "files.h"
 #include "learning.h"
-#include "learn/perceptron.h"
+#include "learn/perceptron/perceptron.h"
 
 enum { WORLD = 50 };
 

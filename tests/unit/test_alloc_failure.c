@@ -2,7 +2,7 @@
  * no longer gets that far. Each time the call must say ESP_ERR_MEMORY with a sentence, hand out nothing and leave
  * no block behind; a call that can do without the refused block may also succeed. */
 #include "files.h"
-#include "learn/gp.h"
+#include "learn/gp/gp.h"
 
 #include <zlib.h>
 #include <zstd.h>

@@ -1,7 +1,7 @@
 /* The engine on more and larger trees than enumeration can take: dag against qtk, which visits all pairs of nodes. */
 #include "cases.h"
 #include "data/dataset.h"
-#include "kernel/dag.h"
+#include "kernel/tree/dag.h"
 
 enum { TREES = SANITIZED ? 140 : 340 };
 

@@ -1,10 +1,10 @@
 /* Gaussian processes: gradients against central differences; likelihoods, predictions and variances against dense
  * algebra written out here. tests/cli/gp-reference compares with a program that shares nothing with us. */
-#include "learn/gp.h"
+#include "learn/gp/gp.h"
 #include "learning.h"
 
-#include "kernel/bound.h"
-#include "learn/dense.h"
+#include "kernel/evaluate/bound.h"
+#include "base/dense.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* A Gaussian process on the way: what lists of names may look like, settings that exclude each other, and that it asks
  * whether to go on before each factorisation, none of which can be interrupted. */
-#include "learn/gp.h"
+#include "learn/gp/gp.h"
 #include "learning.h"
 
 static void test_blanks_in_lists(void **state)

@@ -2,7 +2,7 @@
  * exact process, interrupted anywhere, and what is refused. The matrices are
  * worked out here, from the vectors alone. */
 #include "files.h"
-#include "learn/gp.h"
+#include "learn/gp/gp.h"
 #include "learning.h"
 
 /* -------------------------------------------------------------- definition */

@@ -2,7 +2,7 @@
  * and cross-validation make of it; and input that cannot be learned from. */
 #include "base/random.h"
 #include "files.h"
-#include "learn/gp.h"
+#include "learn/gp/gp.h"
 #include "learning.h"
 
 /* --------------------------------------------------------------- patterns */

@@ -1,6 +1,6 @@
 /* The low-rank Gaussian process against the formulas of its paper, written out with n x n matrices. */
 #include "cases.h"
-#include "learn/gp_sparse.h"
+#include "learn/gp/sparse.h"
 
 enum { N = 24, MOST = N };
 

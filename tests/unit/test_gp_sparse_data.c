@@ -1,7 +1,7 @@
 /* The low-rank Gaussian process on data: pivots, derivatives in hyperparameters, threads and memory. */
 #include "cases.h"
-#include "kernel/hyper.h"
-#include "learn/gp_sparse.h"
+#include "kernel/expression/hyper.h"
+#include "learn/gp/sparse.h"
 
 static esp_dataset *examples(size_t count)
 {

@@ -1,8 +1,8 @@
 /* Gradients of whole kernel expressions against differences of their values; names of hyperparameters. */
 #include "cases.h"
 
-#include "kernel/bound.h"
-#include "kernel/hyper.h"
+#include "kernel/evaluate/bound.h"
+#include "kernel/expression/hyper.h"
 
 enum { EXAMPLES = 9, OTHERS = 5 };
 

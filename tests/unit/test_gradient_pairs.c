@@ -2,8 +2,8 @@
  * the sum, which is made in another way. */
 #include "cases.h"
 
-#include "kernel/bound.h"
-#include "kernel/hyper.h"
+#include "kernel/evaluate/bound.h"
+#include "kernel/expression/hyper.h"
 
 /* Equal examples, trees that share nothing, self-values of 0, and features that few examples have. */
 static const char lines[] =

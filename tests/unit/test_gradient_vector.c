@@ -3,7 +3,7 @@
 #include "gradient_check.h"
 
 #include "data/dataset.h"
-#include "kernel/online.h"
+#include "kernel/evaluate/online.h"
 
 enum { FEATURES = 6, COUNT = 12, OTHERS = 5, PARAMETERS = 2 }; /* rbf has gamma and ard before the features' own */
 

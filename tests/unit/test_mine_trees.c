@@ -2,7 +2,7 @@
  * both evaluations against the reference, and with nothing left out against the kernels that sum over everything. */
 #include "cases.h"
 
-#include "kernel/bound.h"
+#include "kernel/evaluate/bound.h"
 #include "mine/mine.h"
 
 enum { EXAMPLES = 12, OTHERS = 5 };

@@ -2,7 +2,7 @@
  * with a sentence, or is a model that can be used. */
 #include "models.h"
 
-#include "kernel/kernel.h"
+#include "kernel/expression/kernel.h"
 
 static unsigned char *entry_of(blob b, const char *tag, size_t nth)
 {

@@ -2,7 +2,7 @@
  * insertions with negative and fractional coefficients, with examples that are looked at and go away in between. */
 #include "cases.h"
 #include "data/dataset.h"
-#include "kernel/online.h"
+#include "kernel/evaluate/online.h"
 
 enum { EXAMPLES = 60, OUTPUTS = 3 };
 

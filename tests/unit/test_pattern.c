@@ -3,7 +3,7 @@
 #include "cases.h"
 
 #include "base/alloc.h"
-#include "kernel/pattern.h"
+#include "kernel/pattern/pattern.h"
 
 /* ---------------------------------------------------------------- sequences */
 

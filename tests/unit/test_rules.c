@@ -1,8 +1,8 @@
 /* Grammar rules: the file, the same inside kernel expressions, learning and checking. */
 #include "files.h"
 
-#include "kernel/kernel.h"
-#include "kernel/rules.h"
+#include "kernel/expression/kernel.h"
+#include "kernel/grammar_tree/rules.h"
 
 static char path[PATH_SIZE];
 

@@ -2,9 +2,9 @@
  * are enumerated here, selection inside folds against training by hand, and what may not change a result. */
 #include "files.h"
 #include "learning.h"
-#include "kernel/pattern.h"
-#include "learn/model_file.h"
-#include "learn/selected.h"
+#include "kernel/pattern/pattern.h"
+#include "learn/model/file.h"
+#include "learn/svm/selected.h"
 
 #define TAU 1.37
 #define LAMBDA 0.6

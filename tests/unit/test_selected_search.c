@@ -1,7 +1,7 @@
 /* Grid search over kernels that select patterns, what is refused, memory that runs out, and interruptions. */
 #include "learning.h"
-#include "learn/model_file.h"
-#include "learn/selected.h"
+#include "learn/model/file.h"
+#include "learn/svm/selected.h"
 
 #define KERNEL "norm(fseq(words, n=2, tau=1.37)) + 0.5*fsst(tree, n=2, tau=1.37)"
 

@@ -1,5 +1,5 @@
 /* The sequence kernel at its ends: large values, scorers, expressions, options of reading, limits and failures. */
-#include "kernel/sequence.h"
+#include "kernel/sequence/sequence.h"
 #include "seq_cases.h"
 
 static const char *const algorithms[] = {"pair", "match", "block"};

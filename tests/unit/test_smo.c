@@ -2,7 +2,7 @@
  * definition, and where data are degenerate. */
 #include "cases.h"
 
-#include "learn/smo.h"
+#include "learn/svm/smo.h"
 
 #include <libsvm/svm.h>
 

@@ -2,7 +2,7 @@
 #include "cases.h"
 
 #include "data/dataset.h"
-#include "kernel/online.h"
+#include "kernel/evaluate/online.h"
 
 enum { MOST_EXAMPLES = 20100, MOST_ENTRIES = 320, MOST_OUTPUTS = 50, FORMS = 3 };
 

@@ -1,0 +1,322 @@
+/* Gradients of L = sum_ij W_ij K_ij in all hyperparameters at once, by reverse differentiation of the kernel's program.
+ *
+ * For one row, the values of all ops are computed and kept; then adjoints a = dL/d(value) go from the last op down:
+ *
+ *     u + v       a_u = a             a_v = a
+ *     u * v       a_u = a v           a_v = a u
+ *     w u         a_u = w a           dL/dw += sum a u
+ *     u^p         a_u = a p u^(p-1)
+ *     norm(u)     a_u = a s_i s_j     with s = 1/sqrt(u(x, x)); and of the self-values: a_u(i,i) -= a norm(u)_ij s_i^2
+ * / 2, and the same for j
+ *
+ * Leaves take it from there (kernel.h). The self-values of a norm get their adjoints from all rows, and are gone
+ * through when these are done. Rows go in chunks whose number does not depend on that of the threads; each has sums of
+ * its own. */
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernel/expression/hyper.h"
+#include "kernel/evaluate/reverse.h"
+
+#include <string.h>
+
+enum { CHUNKS = 48 };
+
+typedef struct job {
+    const espi_bound *bound;
+    const double *weight;
+    const double *gram; /* NULL: not known */
+    const esp_run *run;
+    bool *needed;          /* per op: its values are */
+    espi_reverse *reverse; /* per worker */
+    espi_sums *chunk;
+    size_t chunks, rows; /* so many rows each */
+} job;
+
+bool *espi_needed_values(const esp_kernel *kernel)
+{
+    bool *needed = espi_alloc_zero(kernel->ops, sizeof *needed);
+    for (size_t k = kernel->ops; needed != NULL && k-- > 0;) {
+        const espi_op *o = &kernel->op[k];
+        if (o->kind == ESPI_LEAF_OP) continue;
+        if (o->kind == ESPI_NORM) needed[k] = true;
+        const bool binary = o->kind == ESPI_SUM || o->kind == ESPI_PRODUCT;
+        const bool below = needed[k] || o->kind != ESPI_SUM;
+        needed[o->left] = below;
+        if (binary) needed[o->right] = below;
+    }
+    return needed;
+}
+
+/* Whether the way back over rows needs no more values than the Gram matrix has: it
+ * is a norm, which asks for its own. */
+static bool gram_suffices(const job *j)
+{
+    const esp_kernel *kernel = j->bound->kernel;
+    const espi_op *last = &kernel->op[kernel->ops - 1];
+    return j->gram != NULL && last->kind == ESPI_NORM && kernel->op[last->left].kind == ESPI_LEAF_OP;
+}
+
+bool espi_reverse_start(espi_reverse *r, size_t ops, size_t width)
+{
+    if (r->value != NULL && r->width >= width) return true;
+    espi_free(r->value);
+    espi_free(r->adjoint);
+    r->value = r->adjoint = NULL;
+    if (width > 0 && ops > SIZE_MAX / width) return false;
+    r->value = espi_alloc(ops * width + 1, sizeof *r->value);
+    r->adjoint = espi_alloc(ops * width + 1, sizeof *r->adjoint);
+    r->width = width;
+    return r->value != NULL && r->adjoint != NULL;
+}
+
+void espi_reverse_end(espi_reverse *r)
+{
+    espi_workspace_free(r->workspace);
+    espi_free(r->value);
+    espi_free(r->adjoint);
+}
+
+esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const espi_span *s, esp_error *err)
+{
+    const espi_bound *b = r->workspace->bound;
+    const size_t n = s->to - s->from;
+    for (size_t k = espi_first_op(b->kernel, op); k <= op; k++) {
+        const espi_op *o = &b->kernel->op[k];
+        double *v = r->value + k * r->width;
+        if (!needed[k]) continue;
+        if (o->kind == ESPI_LEAF_OP) {
+            const esp_status status = espi_span_leaf(r->workspace, o->left, s, v, err);
+            if (status != ESP_OK) return status;
+        } else {
+            memcpy(v, r->value + o->left * r->width, n * sizeof *v);
+            espi_span_apply(b, k, s, r->value + o->right * r->width, v);
+        }
+        if (!espi_all_finite(v, n))
+            return espi_fail(
+                err, ESP_ERR_RANGE,
+                "the kernel is too large for a number where its gradient is wanted; take a smaller lambda (or weight)");
+    }
+    return ESP_OK;
+}
+
+/* The adjoints of a norm's operand, and of its self-values. Self-values themselves are always 1 after the norm. */
+static void back_norm(const espi_bound *b, size_t op, const espi_span *s, const double *a, const double *v,
+                      double *left, espi_selves *self)
+{
+    const size_t n = s->to - s->from;
+    memset(left, 0, n * sizeof *left);
+    if (s->diagonal) return;
+    const double *scale = b->norm[op].scale[ESPI_COLS] + s->from, mine = b->norm[op].scale[ESPI_ROWS][s->row];
+    double sum = 0.0;
+    for (size_t j = 0; j < n; j++) {
+        if (b->symmetric && s->from + j == s->row) continue;
+        const double moved = a[j] * v[j];
+        left[j] = a[j] * mine * scale[j];
+        if (self == NULL) continue;
+        self->side[ESPI_COLS][s->from + j] -= 0.5 * moved * scale[j] * scale[j];
+        sum += moved;
+    }
+    if (self != NULL) self->side[b->symmetric ? ESPI_COLS : ESPI_ROWS][s->row] -= 0.5 * sum * mine * mine;
+}
+
+static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_span *s, const double *a, double *gradient,
+                            esp_error *err)
+{
+    const espi_part *part = r->workspace->bound->part[leaf];
+    double *at = gradient + espi_leaf_place(r->workspace->bound->kernel, leaf);
+    if (part->class->gradient == NULL) return ESP_OK;
+    if (s->diagonal) return part->class->gradient_diagonal(part, s->side, r->workspace->run, a, at, err);
+    return part->class->gradient(part, r->workspace->part[leaf], s->row, s->from, s->to, a, at, err);
+}
+
+esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_span *s, espi_sums *sums, esp_error *err)
+{
+    const espi_bound *b = r->workspace->bound;
+    const size_t n = s->to - s->from;
+    esp_status status = ESP_OK;
+    for (size_t k = op + 1, first = espi_first_op(b->kernel, op); status == ESP_OK && k-- > first;) {
+        const espi_op *o = &b->kernel->op[k];
+        const double *a = r->adjoint + k * r->width;
+        double *left = r->adjoint + o->left * r->width, *right = r->adjoint + o->right * r->width;
+        const double *u = r->value + o->left * r->width, *v = r->value + o->right * r->width;
+        double sum = 0.0;
+        switch (o->kind) {
+        case ESPI_LEAF_OP:
+            if (sums != NULL) status = back_leaf(r, o->left, s, a, sums->gradient, err);
+            break;
+        case ESPI_SUM:
+            memcpy(left, a, n * sizeof *left);
+            memcpy(right, a, n * sizeof *right);
+            break;
+        case ESPI_PRODUCT:
+            for (size_t j = 0; j < n; j++) left[j] = a[j] * v[j];
+            for (size_t j = 0; j < n; j++) right[j] = a[j] * u[j];
+            break;
+        case ESPI_SCALE:
+            for (size_t j = 0; j < n; j++) sum += a[j] * u[j];
+            for (size_t j = 0; j < n; j++) left[j] = o->number * a[j];
+            if (sums != NULL) sums->gradient[espi_op_place(b->kernel, k)] += sum;
+            break;
+        case ESPI_POWER:
+            for (size_t j = 0; j < n; j++) left[j] = a[j] * o->number * espi_power(u[j], (unsigned)o->number - 1);
+            break;
+        case ESPI_NORM:
+            back_norm(b, k, s, a, r->value + k * r->width, left, sums != NULL ? &sums->self[k] : NULL);
+            break;
+        }
+    }
+    return status;
+}
+
+static esp_status one_row(const job *j, espi_reverse *r, size_t row, espi_sums *sums, esp_error *err)
+{
+    const espi_bound *b = j->bound;
+    const size_t last = b->kernel->ops - 1, columns = b->count[ESPI_COLS];
+    const espi_span s = {.row = row, .to = b->symmetric ? row + 1 : columns};
+    double *a = r->adjoint + last * r->width;
+    esp_status status = ESP_OK;
+    if (gram_suffices(j)) memcpy(r->value + last * r->width, j->gram + row * columns, s.to * sizeof *a);
+    else status = espi_forward(r, j->needed, last, &s, err);
+    if (status != ESP_OK) return status;
+    memcpy(a, j->weight + row * columns, s.to * sizeof *a);
+    for (size_t k = 0; b->symmetric && k < row; k++) a[k] *= 2.0; /* the upper triangle is as the lower */
+    return espi_backward_ops(r, last, &s, sums, err);
+}
+
+static esp_status one_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
+{
+    const job *j = context;
+    espi_reverse *r = &j->reverse[worker->number];
+    const size_t rows = j->bound->count[ESPI_ROWS], first = item * j->rows;
+    esp_status status = ESP_OK;
+    if (!espi_reverse_start(r, j->bound->kernel->ops, j->bound->count[ESPI_COLS])) return espi_no_memory(err);
+    if (r->workspace == NULL) status = espi_workspace_new(j->bound, worker->run, &r->workspace, err);
+    for (size_t i = first; status == ESP_OK && i < first + j->rows && i < rows; i++)
+        status = one_row(j, r, i, &j->chunk[item], err);
+    return status;
+}
+
+static bool start_chunk(espi_sums *c, const espi_bound *b)
+{
+    const esp_kernel *kernel = b->kernel;
+    c->gradient = espi_alloc_zero(espi_kernel_places(kernel), sizeof *c->gradient);
+    c->self = espi_alloc_zero(kernel->ops, sizeof *c->self);
+    bool ok = c->gradient != NULL && c->self != NULL;
+    for (size_t k = 0; ok && k < kernel->ops; k++)
+        for (espi_side side = b->symmetric ? ESPI_COLS : ESPI_ROWS; ok && side <= ESPI_COLS; side++) {
+            if (kernel->op[k].kind != ESPI_NORM) continue;
+            c->self[k].side[side] = espi_alloc_zero(b->count[side], sizeof(double));
+            ok = c->self[k].side[side] != NULL;
+        }
+    return ok;
+}
+
+static void free_chunk(espi_sums *c, const espi_bound *b)
+{
+    for (size_t k = 0; c->self != NULL && k < b->kernel->ops; k++) {
+        espi_free(c->self[k].side[ESPI_ROWS]);
+        espi_free(c->self[k].side[ESPI_COLS]);
+    }
+    espi_free(c->self);
+    espi_free(c->gradient);
+}
+
+/* Adds the sums of a chunk to those of the first. */
+static void merge(espi_sums *into, const espi_sums *from, const espi_bound *b)
+{
+    const size_t places = espi_kernel_places(b->kernel);
+    for (size_t p = 0; p < places; p++) into->gradient[p] += from->gradient[p];
+    for (size_t k = 0; k < b->kernel->ops; k++)
+        for (espi_side side = ESPI_ROWS; side <= ESPI_COLS; side++)
+            for (size_t i = 0; into->self[k].side[side] != NULL && i < b->count[side]; i++)
+                into->self[k].side[side][i] += from->self[k].side[side][i];
+}
+
+/* The program of `op` over a diagonal, from adjoints of its values. */
+static esp_status back_diagonal(const job *j, size_t op, espi_side side, const double *weight, espi_sums *sums,
+                                esp_error *err)
+{
+    const espi_bound *b = j->bound;
+    espi_reverse *r = &j->reverse[0];
+    const espi_span s = {.diagonal = true, .side = side, .to = b->count[side]};
+    esp_status status = ESP_OK;
+    if (!espi_reverse_start(r, b->kernel->ops, s.to)) return espi_no_memory(err);
+    if (r->workspace == NULL) status = espi_workspace_new(b, j->run, &r->workspace, err);
+    if (status == ESP_OK) status = espi_forward(r, j->needed, op, &s, err);
+    if (status != ESP_OK) return status;
+    if (s.to > 0) memcpy(r->adjoint + op * r->width, weight, s.to * sizeof *weight);
+    return espi_backward_ops(r, op, &s, sums, err);
+}
+
+static esp_status back_norms(const job *j, esp_error *err)
+{
+    const espi_bound *b = j->bound;
+    espi_sums *all = &j->chunk[0];
+    esp_status status = ESP_OK;
+    for (size_t k = b->kernel->ops; k-- > 0;)
+        for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++)
+            if (all->self[k].side[side] != NULL)
+                status = back_diagonal(j, b->kernel->op[k].left, side, all->self[k].side[side], all, err);
+    return status;
+}
+
+static void end_job(job *j, int workers)
+{
+    for (int i = 0; j->reverse != NULL && i < workers; i++) espi_reverse_end(&j->reverse[i]);
+    for (size_t i = 0; j->chunk != NULL && i < j->chunks; i++) free_chunk(&j->chunk[i], j->bound);
+    espi_free(j->reverse);
+    espi_free(j->chunk);
+    espi_free(j->needed);
+}
+
+static esp_status start_job(job *j, int workers, esp_error *err)
+{
+    j->needed = espi_needed_values(j->bound->kernel);
+    j->reverse = espi_alloc_zero((size_t)workers, sizeof *j->reverse);
+    j->chunk = espi_alloc_zero(j->chunks, sizeof *j->chunk);
+    bool ok = j->needed != NULL && j->reverse != NULL && j->chunk != NULL;
+    for (size_t i = 0; ok && i < j->chunks; i++) ok = start_chunk(&j->chunk[i], j->bound);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+/* Adds the sums to the caller's, if they are numbers. */
+static esp_status hand_out(const job *j, double *gradient, esp_error *err)
+{
+    const double *sum = j->chunk[0].gradient;
+    const size_t places = espi_kernel_places(j->bound->kernel);
+    if (!espi_all_finite(sum, places))
+        return espi_fail(err, ESP_ERR_RANGE,
+                         "a derivative of the kernel is too large for a number; take a smaller lambda (or weight)");
+    for (size_t p = 0; p < places; p++) gradient[p] += sum[p];
+    return ESP_OK;
+}
+
+esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const double *gram, const esp_run *run,
+                               double *gradient, esp_error *err)
+{
+    const size_t rows = bound->count[ESPI_ROWS];
+    job j = {.bound = bound, .weight = weight, .gram = gram, .run = run, .rows = (rows + CHUNKS - 1) / CHUNKS};
+    if (rows == 0) return ESP_OK;
+    j.chunks = (rows + j.rows - 1) / j.rows;
+    const int workers = espi_worker_count(run, j.chunks);
+    esp_status status = start_job(&j, workers, err);
+    if (status == ESP_OK) status = espi_parallel(run, "computing the gradient", j.chunks, one_chunk, &j, err);
+    for (size_t i = 1; status == ESP_OK && i < j.chunks; i++) merge(&j.chunk[0], &j.chunk[i], bound);
+    if (status == ESP_OK) status = back_norms(&j, err);
+    if (status == ESP_OK) status = hand_out(&j, gradient, err);
+    end_job(&j, workers);
+    return status;
+}
+
+esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,
+                                        const esp_run *run, double *gradient, esp_error *err)
+{
+    job j = {.bound = bound, .run = run, .chunks = 1};
+    esp_status status = start_job(&j, 1, err);
+    if (status == ESP_OK) status = back_diagonal(&j, bound->kernel->ops - 1, side, weight, &j.chunk[0], err);
+    if (status == ESP_OK) status = hand_out(&j, gradient, err);
+    end_job(&j, 1);
+    return status;
+}

@@ -1,0 +1,394 @@
+#include "kernel/expression/hyper.h"
+
+#include "base/alloc.h"
+#include "base/status.h"
+#include "data/bag.h"
+#include "kernel/evaluate/bound.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Learning may leave the range of first values by this factor, as far as the parameter's own range allows. */
+static const double REACH = 1e4;
+static const double WEIGHT_LOW = 0.1, WEIGHT_HIGH = 10.0; /* first values of weights */
+
+/* ---------------------------------------------------------------- places */
+
+size_t espi_parameter_count(const espi_kernel_class *class)
+{
+    size_t count = 0;
+    while (class->parameters[count].info.name != NULL) count++;
+    return count;
+}
+
+size_t espi_leaf_place(const esp_kernel *kernel, size_t leaf)
+{
+    size_t place = 0;
+    for (size_t i = 0; i < leaf; i++) place += espi_parameter_count(kernel->leaf[i].class) + kernel->leaf[i].symbols;
+    return place;
+}
+
+size_t espi_op_place(const esp_kernel *kernel, size_t op) { return espi_leaf_place(kernel, kernel->leaves) + op; }
+
+size_t espi_kernel_places(const esp_kernel *kernel) { return espi_op_place(kernel, kernel->ops); }
+
+void espi_kernel_set(esp_kernel *kernel, size_t place, double value)
+{
+    for (size_t i = 0; i < kernel->leaves; i++) {
+        espi_leaf *leaf = &kernel->leaf[i];
+        const size_t parameters = espi_parameter_count(leaf->class), size = parameters + leaf->symbols;
+        if (place < parameters) leaf->value[place] = value;
+        else if (place < size) leaf->symbol[place - parameters].value = value;
+        if (place < size) return;
+        place -= size;
+    }
+    kernel->op[place].number = value;
+}
+
+/* ------------------------------------------------------------------ list */
+
+typedef struct list {
+    espi_hyper *hyper;
+    size_t count, capacity;
+    bool failed;
+} list;
+
+static void add(list *l, const espi_hyper *hyper)
+{
+    if (!l->failed)
+        l->failed = hyper->name == NULL || !espi_reserve(&l->hyper, &l->capacity, l->count + 1, sizeof *l->hyper);
+    if (l->failed) espi_free(hyper->name);
+    else l->hyper[l->count++] = *hyper;
+}
+
+static char *join(const char *first, const char *second, const char *third)
+{
+    espi_text text = {0};
+    espi_text_string(&text, first);
+    espi_text_string(&text, second);
+    espi_text_string(&text, third);
+    return espi_text_take(&text);
+}
+
+static void add_parameter(list *l, const espi_parameter *p, const char *label, size_t place, double value)
+{
+    if (!(p->draw_low > 0.0) || !(value > 0.0)) return;
+    espi_hyper h = {.place = place, .value = value, .draw_low = p->draw_low, .draw_high = p->draw_high};
+    h.name = join(p->info.name, label != NULL ? "." : "", label != NULL ? label : "");
+    h.low = fmax(p->low, p->draw_low / REACH);
+    h.high = fmin(p->high, p->draw_high * REACH);
+    add(l, &h);
+}
+
+/* Leaves whose column is not named cannot be told apart by it; then, and among equals, by their number. */
+static char *leaf_name(const esp_kernel *kernel, size_t leaf)
+{
+    const espi_leaf *of = &kernel->leaf[leaf];
+    size_t number = 1, same = 0;
+    for (size_t i = 0; i < kernel->leaves; i++) {
+        const espi_leaf *other = &kernel->leaf[i];
+        const bool equal = other->class == of->class && (other->column == NULL) == (of->column == NULL) &&
+                           (of->column == NULL || strcmp(other->column, of->column) == 0);
+        same += equal;
+        number += equal && i < leaf;
+    }
+    char behind[32] = "";
+    if (same > 1) snprintf(behind, sizeof behind, "#%zu", number);
+    espi_text text = {0};
+    espi_text_string(&text, of->class->name);
+    espi_text_string(&text, "(");
+    if (of->column != NULL) espi_text_string(&text, of->column);
+    espi_text_string(&text, ")");
+    espi_text_string(&text, behind);
+    espi_text_string(&text, ".");
+    return espi_text_take(&text);
+}
+
+typedef struct base { /* the name of a parameter, up to the label */
+    const char *name;
+    size_t size, leaf;
+    bool several; /* leaves have it */
+} base;
+
+/* The leaf of each hyperparameter; their places rise. */
+static size_t *leaves_of(const list *l, const esp_kernel *kernel)
+{
+    size_t *of = espi_alloc(l->count, sizeof *of), leaf = 0, end = 0;
+    for (size_t i = 0; of != NULL && i < l->count; i++) {
+        for (; leaf < kernel->leaves; leaf++) {
+            const size_t size = espi_parameter_count(kernel->leaf[leaf].class) + kernel->leaf[leaf].symbols;
+            if (l->hyper[i].place < end + size) break;
+            end += size;
+        }
+        of[i] = leaf;
+    }
+    return of;
+}
+
+/* The bases of all names, and which one each has; there are a few, however many hyperparameters. */
+static void find_bases(const list *l, const size_t *leaf, base *all, size_t *of)
+{
+    size_t bases = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        const char *name = l->hyper[i].name;
+        const size_t size = strcspn(name, ".");
+        size_t b = 0;
+        while (b < bases && !(all[b].size == size && memcmp(all[b].name, name, size) == 0)) b++;
+        if (b == bases) all[bases++] = (base){.name = name, .size = size, .leaf = leaf[i]};
+        else if (all[b].leaf != leaf[i]) all[b].several = true;
+        of[i] = b;
+    }
+}
+
+/* Puts the leaf in front of names that leaves have in common, from `lambda` on to every `lambda.LABEL`. */
+static void tell_apart(list *l, const esp_kernel *kernel)
+{
+    size_t *leaf = leaves_of(l, kernel), *of = espi_alloc(l->count, sizeof *of);
+    base *all = espi_alloc(l->count, sizeof *all);
+    char *front = NULL; /* of the leaf at hand: those of one leaf stand together */
+    l->failed = l->failed || leaf == NULL || of == NULL || all == NULL;
+    if (!l->failed) find_bases(l, leaf, all, of);
+    for (size_t i = 0; !l->failed && i < l->count; i++) {
+        if (i > 0 && leaf[i] != leaf[i - 1]) {
+            espi_free(front);
+            front = NULL;
+        }
+        if (!all[of[i]].several) continue;
+        if (front == NULL) front = leaf_name(kernel, leaf[i]);
+        char *name = front != NULL ? join(front, l->hyper[i].name, "") : NULL;
+        l->failed = name == NULL;
+        if (l->failed) break;
+        espi_free(l->hyper[i].name);
+        l->hyper[i].name = name;
+    }
+    espi_free(front);
+    espi_free(leaf);
+    espi_free(of);
+    espi_free(all);
+}
+
+static void add_weights(list *l, const esp_kernel *kernel)
+{
+    size_t weights = 0, number = 0;
+    for (size_t k = 0; k < kernel->ops; k++) weights += kernel->op[k].kind == ESPI_SCALE;
+    for (size_t k = 0; k < kernel->ops; k++) {
+        if (kernel->op[k].kind != ESPI_SCALE) continue;
+        char behind[32] = "";
+        if (weights > 1) snprintf(behind, sizeof behind, ".%zu", ++number);
+        const espi_hyper h = {.name = join("weight", behind, ""),
+                              .place = espi_op_place(kernel, k),
+                              .value = kernel->op[k].number,
+                              .low = WEIGHT_LOW / REACH,
+                              .high = WEIGHT_HIGH * REACH,
+                              .draw_low = WEIGHT_LOW,
+                              .draw_high = WEIGHT_HIGH};
+        add(l, &h);
+    }
+}
+
+esp_status espi_hypers_new(const esp_kernel *kernel, espi_hyper **out, size_t *count, esp_error *err)
+{
+    list l = {0};
+    *out = NULL;
+    *count = 0;
+    for (size_t i = 0; i < kernel->leaves; i++) {
+        const espi_leaf *leaf = &kernel->leaf[i];
+        const espi_parameter *p = leaf->class->parameters;
+        const size_t place = espi_leaf_place(kernel, i), parameters = espi_parameter_count(leaf->class);
+        if (leaf->class->gradient == NULL) continue;
+        for (size_t k = 0; k < parameters; k++) add_parameter(&l, &p[k], NULL, place + k, leaf->value[k]);
+        for (size_t k = 0; k < leaf->symbols; k++)
+            add_parameter(&l, &p[leaf->symbol[k].parameter], leaf->symbol[k].label, place + parameters + k,
+                          leaf->symbol[k].value);
+    }
+    tell_apart(&l, kernel);
+    add_weights(&l, kernel);
+    if (l.failed) {
+        espi_hypers_free(l.hyper, l.count);
+        return espi_no_memory(err);
+    }
+    *out = l.hyper;
+    *count = l.count;
+    return ESP_OK;
+}
+
+void espi_hypers_free(espi_hyper *hyper, size_t count)
+{
+    for (size_t i = 0; hyper != NULL && i < count; i++) espi_free(hyper[i].name);
+    espi_free(hyper);
+}
+
+/* ---------------------------------------------------------------- public */
+
+struct esp_hyperparameters {
+    espi_hyper *hyper;
+    size_t count;
+};
+
+esp_status esp_hyperparameters_new(const esp_kernel *kernel, esp_hyperparameters **out, esp_error *err)
+{
+    esp_hyperparameters *h = espi_alloc_zero(1, sizeof *h);
+    *out = NULL;
+    if (h == NULL) return espi_no_memory(err);
+    const esp_status status = espi_hypers_new(kernel, &h->hyper, &h->count, err);
+    if (status == ESP_OK) *out = h;
+    else espi_free(h);
+    return status;
+}
+
+void esp_hyperparameters_free(esp_hyperparameters *h)
+{
+    if (h == NULL) return;
+    espi_hypers_free(h->hyper, h->count);
+    espi_free(h);
+}
+
+size_t esp_hyperparameters_count(const esp_hyperparameters *h) { return h->count; }
+
+const char *esp_hyperparameters_name(const esp_hyperparameters *h, size_t index) { return h->hyper[index].name; }
+
+double esp_hyperparameters_value(const esp_hyperparameters *h, size_t index, double *low, double *high)
+{
+    if (low != NULL) *low = h->hyper[index].low;
+    if (high != NULL) *high = h->hyper[index].high;
+    return h->hyper[index].value;
+}
+
+esp_status esp_kernel_with_values(const esp_kernel *kernel, const double *value, esp_kernel **out, esp_error *err)
+{
+    esp_kernel *copy = NULL;
+    espi_hyper *hyper = NULL;
+    size_t count = 0;
+    *out = NULL;
+    esp_status status = espi_hypers_new(kernel, &hyper, &count, err);
+    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);
+    for (size_t i = 0; status == ESP_OK && i < count; i++) {
+        if (isfinite(value[i]) && value[i] > 0.0) espi_kernel_set(copy, hyper[i].place, value[i]);
+        else status = espi_fail(err, ESP_ERR_PARAM, "%s is %g; allowed are numbers > 0", hyper[i].name, value[i]);
+    }
+    if (status == ESP_OK) status = espi_kernel_print(copy, err);
+    if (status == ESP_OK) status = esp_kernel_parse(copy->text, out, err); /* refuses what is out of range */
+    esp_kernel_free(copy);
+    espi_hypers_free(hyper, count);
+    return status;
+}
+
+/* ---------------------------------------------------------------- expand */
+
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+/* Names that values can be given for: labels of inner nodes, or features; sorted, each once; the empty one cannot be
+ * written. They belong to the data. */
+static const char **names_of(const espi_column *column, size_t *count)
+{
+    const bool tree = column->type == ESP_COLUMN_TREE;
+    const espi_symbols *symbols = tree ? &column->trees.symbols : &column->vectors.features;
+    const size_t all = tree ? column->trees.productions : symbols->count;
+    const char **name = espi_alloc(all, sizeof *name);
+    if (name == NULL) return NULL;
+    for (size_t i = 0; i < all; i++) name[i] = symbols->symbol[tree ? column->trees.production[i].label : i].text;
+    qsort(name, all, sizeof *name, by_text);
+    *count = 0;
+    for (size_t i = 0; i < all; i++)
+        if (*name[i] != '\0' && (*count == 0 || strcmp(name[i], name[*count - 1]) != 0)) name[(*count)++] = name[i];
+    return name;
+}
+
+static esp_status expand_leaf(espi_leaf *leaf, const espi_column *column, esp_error *err)
+{
+    const espi_parameter *p = leaf->class->parameters;
+    if (column->type == ESP_COLUMN_SEQUENCE)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "%s(%s): ard=1 needs a vector column; the words of a sequence are too many", leaf->class->name,
+                         column->name);
+    size_t count = 0;
+    const char **name = names_of(column, &count);
+    bool ok = name != NULL;
+    for (size_t k = 0; p[k].info.name != NULL; k++)
+        for (size_t i = 0; ok && p[k].per_symbol && i < count; i++) {
+            ok = espi_reserve(&leaf->symbol, &leaf->symbol_capacity, leaf->symbols + 1, sizeof *leaf->symbol);
+            if (!ok) break;
+            espi_symbol_value s = {
+                .parameter = k, .label = espi_copy_text(name[i], strlen(name[i])), .value = leaf->value[k]};
+            ok = s.label != NULL;
+            if (ok) leaf->symbol[leaf->symbols++] = s;
+        }
+    espi_free(name);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+/* Whether learners give every label or feature its own values. */
+static bool expands(const espi_leaf *leaf)
+{
+    if (leaf->symbols > 0) return false;
+    if (leaf->class == &espi_kernel_sasst) return true;
+    for (size_t k = 0; leaf->class->parameters[k].info.name != NULL; k++)
+        if (strcmp(leaf->class->parameters[k].info.name, "ard") == 0) return leaf->value[k] == 1.0;
+    return false;
+}
+
+esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err)
+{
+    esp_kernel *copy;
+    esp_status status = espi_kernel_bind_names(kernel, data, &copy, err);
+    *out = NULL;
+    if (status != ESP_OK) return status;
+    for (size_t i = 0; status == ESP_OK && i < copy->leaves; i++) {
+        const espi_column *column;
+        if (!expands(&copy->leaf[i])) continue;
+        status = espi_leaf_column(&copy->leaf[i], data, &column, err);
+        if (status == ESP_OK) status = expand_leaf(&copy->leaf[i], column, err);
+    }
+    if (status == ESP_OK) status = espi_kernel_print(copy, err);
+    if (status == ESP_OK) *out = copy;
+    else esp_kernel_free(copy);
+    return status;
+}
+
+/* -------------------------------------------------------------- unmatched */
+
+enum { MOST_LINES = 8 };
+
+/* The names that values can be for, whatever the column; the caller frees them. */
+static bool collect_names(const espi_column *column, espi_symbols *names)
+{
+    const espi_forest *f = &column->trees;
+    espi_bag bag = {0};
+    bool ok = true;
+    for (size_t i = 0; column->type == ESP_COLUMN_TREE && ok && i < f->productions; i++) {
+        const espi_symbol *label = &f->symbols.symbol[f->production[i].label];
+        ok = espi_symbols_add(names, label->text, label->size) != ESPI_NO_SYMBOL;
+    }
+    if (column->type != ESP_COLUMN_TREE) ok = espi_bag_make(&bag, column, names, true);
+    espi_bag_free(&bag);
+    return ok;
+}
+
+bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines)
+{
+    const char *what = column[0]->type == ESP_COLUMN_TREE ? "inner node has that label" : "example has that feature";
+    espi_symbols names = {0};
+    size_t unmatched = 0;
+    if (leaf->symbols == 0) return true;
+    bool ok = true;
+    for (size_t i = 0; ok && i < columns; i++) ok = collect_names(column[i], &names);
+    for (size_t i = 0; ok && i < leaf->symbols; i++) {
+        const espi_symbol_value *s = &leaf->symbol[i];
+        char quoted[96], line[400];
+        if (espi_symbols_find(&names, s->label, strlen(s->label)) != ESPI_NO_SYMBOL) continue;
+        if (++unmatched > MOST_LINES) continue;
+        snprintf(line, sizeof line, "%s(%.100s): %s is given for %s, but no %s\n", leaf->class->name, column[0]->name,
+                 leaf->class->parameters[s->parameter].info.name, espi_quote(s->label, strlen(s->label), quoted), what);
+        espi_text_string(lines, line);
+    }
+    if (unmatched > MOST_LINES) {
+        char line[200];
+        snprintf(line, sizeof line, "%s(%.100s): the same is true of %zu other values\n", leaf->class->name,
+                 column[0]->name, unmatched - MOST_LINES);
+        espi_text_string(lines, line);
+    }
+    espi_symbols_free(&names);
+    return ok;
+}

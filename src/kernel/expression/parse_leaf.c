@@ -1,0 +1,239 @@
+/* A kernel of an expression: its name and its arguments, each checked against the table of its class. */
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/status.h"
+#include "kernel/expression/parse.h"
+#include "kernel/grammar_tree/rules.h"
+
+#include <math.h>
+#include <string.h>
+
+static esp_status unknown_kernel(espi_source *s, size_t at, const char *text)
+{
+    const char *names[32];
+    char all[400] = "";
+    size_t count = 0;
+    for (; espi_kernels[count] != NULL; count++) {
+        names[count] = espi_kernels[count]->name;
+        if (count > 0) espi_append(all, sizeof all, ", ");
+        espi_append(all, sizeof all, names[count]);
+    }
+    names[count++] = "norm";
+    const char *near = esp_nearest(text, names, count);
+    char quoted[96];
+    espi_quote(text, strlen(text), quoted);
+    if (near != NULL) return espi_source_wrong(s, at, "unknown kernel %s; did you mean '%s'?", quoted, near);
+    return espi_source_wrong(s, at, "unknown kernel %s; there are %s and norm(...)", quoted, all);
+}
+
+static esp_status unknown_parameter(espi_source *s, size_t at, const espi_kernel_class *class, const char *text)
+{
+    const char *names[ESPI_MAX_PARAMETERS];
+    char all[400] = "";
+    size_t count = 0;
+    for (; class->parameters[count].info.name != NULL; count++) {
+        names[count] = class->parameters[count].info.name;
+        if (count > 0) espi_append(all, sizeof all, ", ");
+        espi_append(all, sizeof all, names[count]);
+    }
+    const char *near = esp_nearest(text, names, count);
+    char quoted[96];
+    espi_quote(text, strlen(text), quoted);
+    if (near != NULL)
+        return espi_source_wrong(s, at, "%s has no parameter %s; did you mean '%s'?", class->name, quoted, near);
+    if (count == 0) return espi_source_wrong(s, at, "%s has no parameter %s; it has none", class->name, quoted);
+    return espi_source_wrong(s, at, "%s has no parameter %s; it has %s", class->name, quoted, all);
+}
+
+static esp_status take_value(espi_source *s, const espi_kernel_class *class, const espi_parameter *parameter,
+                             double *out)
+{
+    const size_t at = espi_source_place(s);
+    char quoted[96];
+    if (parameter->type == ESPI_CHOICE) {
+        espi_name choice;
+        const esp_status status = espi_source_name(s, &choice);
+        if (status != ESP_OK) return status;
+        size_t i = 0;
+        while (parameter->choices[i] != NULL && strcmp(parameter->choices[i], choice.text) != 0) i++;
+        espi_quote(choice.text, choice.size, quoted);
+        espi_free(choice.text);
+        *out = (double)i;
+        if (parameter->choices[i] != NULL) return ESP_OK;
+        return espi_source_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name, quoted,
+                                 parameter->info.range);
+    }
+    if (parameter->infinite && strncmp(s->at, "inf", 3) == 0 && !espi_is_name(s->at[3])) {
+        s->at += 3;
+        *out = HUGE_VAL;
+        return ESP_OK;
+    }
+    const bool negative = *s->at == '-';
+    if (negative) s->at++;
+    const esp_status status = espi_source_number(s, out);
+    if (status != ESP_OK) return status;
+    if (negative) *out = -*out;
+    const bool inside =
+        *out <= parameter->high && (parameter->low_open ? *out > parameter->low : *out >= parameter->low);
+    if (inside && (parameter->type != ESPI_INTEGER || floor(*out) == *out)) return ESP_OK;
+    return espi_source_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name,
+                             espi_quote(s->text + at, espi_source_place(s) - at, quoted), parameter->info.range);
+}
+
+/* Grammar rules: in braces, or a file's name, in quotes or without blanks, brackets and commas. */
+static esp_status take_rules(espi_source *s, espi_leaf *leaf)
+{
+    const size_t at = espi_source_place(s);
+    espi_rules_free(leaf->rules);
+    leaf->rules = NULL;
+    if (*s->at == '{') {
+        size_t end;
+        const esp_status status = espi_rules_parse(s->text, at + 1, &end, &leaf->rules, s->err);
+        s->at = s->text + end;
+        return status;
+    }
+    espi_name file = {0};
+    const size_t size = strcspn(s->at, " \t\r\n,(){}\"");
+    esp_status status = ESP_OK;
+    if (*s->at == '"') {
+        status = espi_source_name(s, &file);
+    } else {
+        file.text = espi_copy_text(s->at, file.size = size);
+        if (file.text == NULL) status = espi_no_memory(s->err);
+        s->at += size;
+    }
+    if (status == ESP_OK && file.size == 0)
+        status = espi_source_wrong(
+            s, at, "a file of grammar rules is expected, or rules in braces, as in {NP -> DT [JJ] NN; = NN NNS}");
+    if (status == ESP_OK && !s->files)
+        status = espi_source_wrong(s, at, "grammar rules must stand in braces here, not in a file");
+    if (status == ESP_OK) status = espi_rules_read(file.text, &leaf->rules, s->err);
+    espi_free(file.text);
+    return status;
+}
+
+/* name = value, or name.LABEL = value; the name is read already. */
+static esp_status take_parameter(espi_source *s, espi_leaf *leaf, const espi_name *key, size_t at, bool *given)
+{
+    const espi_parameter *all = leaf->class->parameters;
+    size_t i = 0;
+    while (all[i].info.name != NULL && strcmp(all[i].info.name, key->text) != 0) i++;
+    if (all[i].info.name == NULL) return unknown_parameter(s, at, leaf->class, key->text);
+    espi_name label = {0};
+    esp_status status = ESP_OK;
+    if (*s->at == '.') {
+        if (!all[i].per_symbol)
+            return espi_source_wrong(s, espi_source_place(s), "%s of %s cannot be given per symbol", key->text,
+                                     leaf->class->name);
+        s->at++;
+        status = espi_source_name(s, &label);
+        if (status == ESP_OK && label.size == 0)
+            status = espi_source_wrong(s, espi_source_place(s),
+                                       "a symbol must follow '%s.'; quote odd ones: %s.\"PRP$\"", key->text, key->text);
+    }
+    espi_source_blanks(s);
+    if (status == ESP_OK && *s->at != '=')
+        status = espi_source_wrong(s, espi_source_place(s), "'=' must follow the parameter %s", key->text);
+    if (status == ESP_OK) {
+        s->at++;
+        espi_source_blanks(s);
+    }
+    double number = 0.0;
+    if (status == ESP_OK && all[i].type == ESPI_RULES) status = take_rules(s, leaf);
+    else if (status == ESP_OK) status = take_value(s, leaf->class, &all[i], &number);
+    bool twice = status == ESP_OK && label.text == NULL && given[i];
+    for (size_t k = 0; status == ESP_OK && label.text != NULL && k < leaf->symbols; k++)
+        twice = twice || (leaf->symbol[k].parameter == i && strcmp(leaf->symbol[k].label, label.text) == 0);
+    if (twice) status = espi_source_wrong(s, at, "%s is given twice", key->text);
+    if (status == ESP_OK && label.text != NULL) {
+        if (!espi_reserve(&leaf->symbol, &leaf->symbol_capacity, leaf->symbols + 1, sizeof *leaf->symbol))
+            status = espi_no_memory(s->err);
+        else leaf->symbol[leaf->symbols++] = (espi_symbol_value){.parameter = i, .label = label.text, .value = number};
+        if (status == ESP_OK) return ESP_OK;
+    } else if (status == ESP_OK) {
+        leaf->value[i] = number;
+        given[i] = true;
+    }
+    espi_free(label.text);
+    return status;
+}
+
+/* One argument: a parameter, or, as the first, a column. */
+static esp_status take_argument(espi_source *s, espi_leaf *leaf, bool first, bool *given)
+{
+    char text[96];
+    const size_t at = espi_source_place(s);
+    const bool quoted = *s->at == '"';
+    espi_name key;
+    esp_status status = espi_source_name(s, &key);
+    if (status != ESP_OK) return status;
+    espi_source_blanks(s);
+    const bool parameter = !quoted && (*s->at == '=' || *s->at == '.');
+    if (key.size == 0) {
+        status = espi_source_wrong(s, at, "a column or a parameter is expected, not %s", espi_source_shown(s, text));
+    } else if (parameter) {
+        status = take_parameter(s, leaf, &key, at, given);
+    } else if (!first) {
+        status = espi_source_wrong(s, at, "only the first argument may be a column; write name=value for a parameter");
+    } else {
+        leaf->column = key.text;
+        return ESP_OK;
+    }
+    espi_free(key.text);
+    return status;
+}
+
+static esp_status take_arguments(espi_source *s, espi_leaf *leaf)
+{
+    bool given[ESPI_MAX_PARAMETERS] = {false};
+    char text[96];
+    const size_t open = espi_source_place(s);
+    s->at++;
+    espi_source_blanks(s);
+    if (*s->at == ')') {
+        s->at++;
+        return ESP_OK;
+    }
+    for (bool first = true;; first = false) {
+        espi_source_blanks(s);
+        const esp_status status = take_argument(s, leaf, first, given);
+        if (status != ESP_OK) return status;
+        espi_source_blanks(s);
+        if (*s->at == ')') break;
+        if (*s->at == '\0') return espi_source_wrong(s, open, "this bracket is never closed");
+        if (*s->at != ',')
+            return espi_source_wrong(s, espi_source_place(s), "',' or ')' is expected, not %s",
+                                     espi_source_shown(s, text));
+        s->at++;
+    }
+    s->at++;
+    return ESP_OK;
+}
+
+static int by_symbol(const espi_symbol_value *a, const espi_symbol_value *b)
+{
+    return a->parameter != b->parameter ? (a->parameter > b->parameter ? 1 : -1) : strcmp(a->label, b->label);
+}
+
+esp_status espi_leaf_read(espi_source *s, const char *text, size_t at, espi_leaf *leaf)
+{
+    size_t i = 0;
+    while (espi_kernels[i] != NULL && strcmp(espi_kernels[i]->name, text) != 0) i++;
+    if (espi_kernels[i] == NULL) return unknown_kernel(s, at, text);
+    leaf->class = espi_kernels[i];
+    for (size_t n = 0; leaf->class->parameters[n].info.name != NULL; n++) {
+        const espi_parameter *parameter = &leaf->class->parameters[n];
+        if (parameter->type != ESPI_CHOICE && parameter->type != ESPI_RULES) /* that of a choice is its first */
+            espi_number_parse(parameter->info.fallback, strlen(parameter->info.fallback), &leaf->value[n]);
+    }
+    espi_source_blanks(s);
+    esp_status status = *s->at == '(' ? take_arguments(s, leaf) : ESP_OK;
+    /* In one order, so that equal kernels print alike. */
+    for (size_t a = 1; status == ESP_OK && a < leaf->symbols; a++)
+        for (size_t b = a; b > 0 && by_symbol(&leaf->symbol[b - 1], &leaf->symbol[b]) > 0; b--) {
+            const espi_symbol_value t = leaf->symbol[b];
+            leaf->symbol[b] = leaf->symbol[b - 1];
+            leaf->symbol[b - 1] = t;
+        }
+    return status;
+}

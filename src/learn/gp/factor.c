@@ -1,0 +1,129 @@
+/* The matrix of a Gaussian process: kernel values with the noise on the diagonal, factored by Cholesky's method.
+ *
+ * A kernel matrix is positive semi-definite, so that with noise it has a factor. Without noise, or with little, equal
+ * examples and rounding can spoil that. Then jitter is added to the diagonal, from 1e-10 to 1e-4 of its mean; what
+ * still has no factor is told with the reason. */
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "base/dense.h"
+#include "learn/gp/gp.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double LEAST = 1e-10; /* jitter, of the mean of the diagonal */
+static const double SAME = 1e-13;  /* squared distance of examples that are the same, of their self-values */
+
+bool espi_gp_point_make(espi_gp_point *p, size_t count)
+{
+    *p = (espi_gp_point){0};
+    p->coefficient = espi_alloc_zero(count, sizeof *p->coefficient);
+    p->curvature = espi_alloc_zero(count, sizeof *p->curvature);
+    return p->coefficient != NULL && p->curvature != NULL;
+}
+
+void espi_gp_point_copy(espi_gp_point *to, const espi_gp_point *from, size_t count)
+{
+    double *coefficient = to->coefficient, *curvature = to->curvature;
+    *to = *from;
+    to->coefficient = coefficient;
+    to->curvature = curvature;
+    memcpy(coefficient, from->coefficient, count * sizeof *coefficient);
+    memcpy(curvature, from->curvature, count * sizeof *curvature);
+}
+
+void espi_gp_point_free(espi_gp_point *p)
+{
+    espi_free(p->coefficient);
+    espi_free(p->curvature);
+    *p = (espi_gp_point){0};
+}
+
+/* ------------------------------------------------------------------- Gram */
+
+typedef struct square {
+    double *value;
+    size_t count;
+} square;
+
+static void place(void *context, const double *rows, size_t width, size_t first, size_t last)
+{
+    const square *m = context;
+    const size_t n = m->count;
+    for (size_t i = first; i < last; i++) memcpy(m->value + i * n, rows + (i - first) * width, (i + 1) * sizeof *rows);
+    for (size_t j = 0; j < last; j++)
+        for (size_t i = j < first ? first : j + 1; i < last; i++) m->value[j * n + i] = rows[(i - first) * width + j];
+}
+
+esp_status espi_gp_gram(const espi_gp_problem *p, const esp_kernel *kernel, const esp_run *run, double *gram,
+                        espi_bound **bound, esp_error *err)
+{
+    square m = {.value = gram, .count = p->count};
+    esp_status status = espi_bind(kernel, p->data, p->data, run, bound, err);
+    if (status == ESP_OK) status = espi_gram_blocks(*bound, run, place, &m, err);
+    if (status != ESP_OK) {
+        espi_bound_free(*bound);
+        *bound = NULL;
+    }
+    return status;
+}
+
+/* ----------------------------------------------------------------- factor */
+
+/* Two examples that the kernel cannot tell apart, with different targets if
+ * `target` is given; false: there are none. */
+static bool find_same(const double *matrix, const double *diagonal, size_t n, const double *target, size_t pair[2])
+{
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = i + 1; j < n; j++) {
+            const double sum = diagonal[i] + diagonal[j], distance = sum - 2.0 * matrix[i * n + j];
+            if (distance > SAME * sum || (target != NULL && target[i] == target[j])) continue;
+            pair[0] = i;
+            pair[1] = j;
+            return true;
+        }
+    return false;
+}
+
+/* What is left of the diagonal at row `bad`, whose rows before are factored. */
+static double pivot(const double *matrix, size_t n, size_t bad, double self)
+{
+    double *x = espi_alloc(bad, sizeof *x);
+    for (size_t j = 0; x != NULL && j < bad; j++) x[j] = matrix[j * n + bad];
+    if (x != NULL) espi_dense_half_solve(matrix, bad, n, false, x);
+    for (size_t j = 0; x != NULL && j < bad; j++) self -= x[j] * x[j];
+    espi_free(x);
+    return self;
+}
+
+static esp_status diagnose(const double *matrix, size_t n, const double *diagonal, double noise, double jitter,
+                           size_t bad, esp_error *err)
+{
+    size_t pair[2];
+    char same[120] = "";
+    const double left = pivot(matrix, n, bad, diagonal[bad] + noise + jitter);
+    if (find_same(matrix, diagonal, n, NULL, pair))
+        snprintf(same, sizeof same, "examples %zu and %zu are the same to the kernel; ", pair[0] + 1, pair[1] + 1);
+    return espi_fail(
+        err, ESP_ERR_RANGE,
+        "the kernel matrix is not positive definite, even with %g added to its diagonal: the pivot of example "
+        "%zu is %.3g; %sraise noise",
+        jitter, bad + 1, left, same);
+}
+
+esp_status espi_gp_factor(double *matrix, size_t n, const double *target, double noise, const esp_run *run,
+                          double *diagonal, double *jitter, esp_error *err)
+{
+    size_t pair[2], bad;
+    for (size_t i = 0; i < n; i++) diagonal[i] = matrix[i * n + i];
+    *jitter = 0.0;
+    if (noise == 0.0 && target != NULL && find_same(matrix, diagonal, n, target, pair))
+        return espi_fail(err, ESP_ERR_RANGE,
+                         "examples %zu and %zu are the same to the kernel but have different targets, and noise is 0; "
+                         "start from a noise above 0",
+                         pair[0] + 1, pair[1] + 1);
+    const esp_status status = espi_dense_factor_jitter(matrix, n, noise, LEAST, run, diagonal, jitter, &bad, err);
+    return status != ESP_OK || bad == 0 ? status : diagnose(matrix, n, diagonal, noise, *jitter, bad - 1, err);
+}

@@ -1,0 +1,153 @@
+/* Gaussian processes with a kernel whose hyperparameters are learned (Rasmussen & Williams 2006; Beck et al. 2015).
+ *
+ *     settings, kernel, data ─ gp_space.c ─▶ what can move: hyperparameters by name, fixed, tied, with priors
+ *                                  │
+ *     gp_search.c: L-BFGS over their logarithms ◀─▶ gp_exact.c, gp_laplace.c: log likelihood and gradient at a point
+ *                                  │            ◀─▶ gp_inducing.c: a bound of it, and its gradient
+ *                                  │
+ *     gp.c: the best point as a model ─▶ gp_predict.c: variances and probabilities
+ *
+ * A likelihood (espi_gp_likelihood) is told the kernel with its values and gives the log likelihood, its gradient in
+ * all places of the kernel (hyper.h) and what predicts; the search knows nothing else of it. */
+#ifndef ESPI_GP_H
+#define ESPI_GP_H
+
+#include "kernel/expression/hyper.h"
+#include "learn/gp/sparse.h"
+#include "learn/learner.h"
+#include "learn/model/model.h"
+
+/* ------------------------------------------------------------ likelihoods */
+
+/* What is learned from. Targets are standardised numbers, or -1 and 1 for two classes. */
+typedef struct espi_gp_problem {
+    const esp_dataset *data;
+    const double *target;
+    size_t count;
+    bool constant_mean;
+    double *matrix[3];      /* count x count numbers each: room for the likelihood; as many as it says */
+    double *vector;         /* 8 x count numbers */
+    espi_gp_sparse *sparse; /* of espi_gp_inducing: its pivots, and its room */
+} espi_gp_problem;
+
+/* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
+typedef struct espi_gp_point {
+    double value;        /* log likelihood of the targets */
+    double mean;         /* the constant that was subtracted from them */
+    double jitter;       /* what had to be added to the diagonal; 0: nothing */
+    double *coefficient; /* per example */
+    double *curvature;   /* per example: W of Laplace's approximation; 0 otherwise */
+} espi_gp_point;
+
+bool espi_gp_point_make(espi_gp_point *point, size_t count);
+void espi_gp_point_copy(espi_gp_point *to, const espi_gp_point *from, size_t count);
+void espi_gp_point_free(espi_gp_point *point);
+
+typedef struct espi_gp_likelihood {
+    const char *name;
+    const char *value; /* what its value is called */
+    bool noisy;        /* it has a noise variance */
+    size_t matrices;   /* that it works with */
+    /* Fills `point` and, unless `gradient` is NULL, adds d value / d place to gradient[place] and sets *noise_gradient.
+     * ESP_ERR_RANGE, with a diagnosis, where there is no likelihood: other hyperparameters may have one. */
+    esp_status (*evaluate)(const espi_gp_problem *problem, const esp_kernel *kernel, double noise, const esp_run *run,
+                           espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err);
+} espi_gp_likelihood;
+
+extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_inducing;
+
+/* Binds the kernel to the examples and writes both triangles of its Gram matrix. */
+esp_status espi_gp_gram(const espi_gp_problem *problem, const esp_kernel *kernel, const esp_run *run, double *gram,
+                        espi_bound **bound, esp_error *err);
+
+/* Factors K + (noise + jitter) I, with as little jitter as makes it possible. Both triangles of K are there; the upper
+ * one stays, and `diagonal` gets what is overwritten of it. ESP_ERR_RANGE tells which examples cannot be told apart,
+ * and which pivot failed. `target` may be NULL. */
+esp_status espi_gp_factor(double *matrix, size_t count, const double *target, double noise, const esp_run *run,
+                          double *diagonal, double *jitter, esp_error *err);
+
+/* ln Phi(z), and phi(z) / Phi(z), for any z. */
+double espi_log_probit(double z);
+double espi_probit_ratio(double z);
+
+/* ------------------------------------------------------------------ space */
+
+typedef struct espi_gp_variable { /* what the search moves: a value that some hyperparameters share */
+    const char *name;             /* of the first of them */
+    double start, low, high, draw_low, draw_high;
+    double median, deviation; /* of its prior: ln value is normal around ln median; deviation 0: none */
+} espi_gp_variable;
+
+typedef struct espi_gp_space {
+    esp_kernel *kernel; /* with all labels and features that are learned, and the values of the moment */
+    espi_hyper *hyper;  /* of the kernel; then the noise, whose place is past those of the kernel */
+    size_t hypers;
+    size_t *variable; /* per hyperparameter; ESPI_GP_FIXED: it stays */
+    espi_gp_variable *moving;
+    size_t variables;
+    bool noisy; /* the last hyperparameter is the noise */
+} espi_gp_space;
+
+#define ESPI_GP_FIXED SIZE_MAX
+
+/* `spread` is the variance of the targets, from which the range of the noise follows; `noisy`: there is one.
+ * ESP_ERR_PARAM if a setting names what is not there. */
+esp_status espi_gp_space_new(espi_gp_space *space, const espi_settings *settings, const esp_kernel *kernel,
+                             const esp_dataset *data, bool noisy, double spread, const esp_run *run, esp_error *err);
+void espi_gp_space_free(espi_gp_space *space);
+/* Sets the values of the variables in the kernel and the noise. */
+void espi_gp_space_set(espi_gp_space *space, const double *value);
+double espi_gp_space_noise(const espi_gp_space *space);
+
+/* The patterns of a setting: names with * and ?, separated by commas; \ takes the next byte as it is. */
+bool espi_pattern_match(const char *pattern, size_t size, const char *name);
+/* The next piece up to an unescaped `separator`, without blanks around it; false at the end. */
+bool espi_pattern_next(const char **text, char separator, const char **piece, size_t *size);
+
+/* ----------------------------------------------------------------- search */
+
+typedef struct espi_gp_found {
+    espi_gp_point point; /* the best */
+    double *value;       /* of the variables there */
+    double objective;    /* its log likelihood and log priors */
+    double shift;        /* to be added to log likelihoods that are told: they are those of the targets as given */
+    size_t runs, iterations;
+    const char *end; /* of the best run: how it ended */
+    bool there;      /* a point was found */
+} espi_gp_found;
+
+/* Maximises the likelihood over the variables of the space, which is set to the best point. `found` is made by the
+ * caller, its numbers being zeros. ESP_ERR_CANCELLED: found->there says whether there is a best point so far. */
+esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_gp_likelihood *likelihood,
+                          const espi_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err);
+
+/* The same with espi_gp_inducing: pivots are drawn at the first values, and again at the best ones, from which the
+ * search goes on; what has the higher bound counts. problem->sparse is zeros at first. It is set to the pivots of the
+ * best point and, if that is wanted (`keep`) or no one cancels, solved there. `found` is as in espi_gp_search. */
+esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_settings *settings,
+                                   bool keep, const esp_run *run, espi_gp_found *found, esp_error *err);
+
+/* A line for whoever watches the run. */
+void espi_tell(const esp_run *run, const char *line);
+
+/* --------------------------------------------------------------- learning */
+
+/* Trains on all rows of the data, whose targets are `targets`. `keep`: a run that is cancelled gives what it found. */
+esp_status espi_gp_train(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
+                         const espi_targets *targets, bool keep, const esp_run *run, esp_model **out, esp_error *err);
+
+/* Scores of every example by a process that has not seen it, as espi_out_of_fold; variance[2 i] is that of f,
+ * variance[2 i + 1] that of the target; NULL: not wanted. */
+esp_status espi_gp_folds(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
+                         const espi_targets *targets, const uint32_t *fold, size_t folds, const esp_run *run,
+                         double *scores, double *variance, esp_error *err);
+
+/* What the first prediction makes of a model: the factor of its matrix, count x count numbers. One with inducing
+ * examples has its matrix already. */
+esp_status espi_posterior_new(const esp_model *model, const esp_run *run, struct espi_posterior **out, esp_error *err);
+void espi_posterior_free(struct espi_posterior *posterior);
+/* variance[2 i], variance[2 i + 1] of the examples of `data`. May be called by several threads. */
+esp_status espi_posterior_variance(const esp_model *model, const esp_dataset *data, const esp_run *run,
+                                   double *variance, esp_error *err);
+
+#endif

@@ -1,0 +1,211 @@
+/* Whether a model is one. The writer asks before it writes and the reader after it has read, so that no model can be
+ * written that cannot be read, and nothing of a file is believed that the rest of the library relies on. */
+#include "base/alloc.h"
+#include "base/number.h"
+#include "base/status.h"
+#include "kernel/evaluate/bound.h"
+#include "learn/model/file.h"
+#include "mine/mine.h"
+
+#include <math.h>
+#include <string.h>
+
+#define WRONG(...) espi_fail(err, ESP_ERR_PARAM, __VA_ARGS__)
+
+static esp_status check_classes(const esp_model *m, esp_error *err)
+{
+    espi_symbols seen = {0};
+    esp_status status = ESP_OK;
+    if (m->classes == 1) return WRONG("there is one class only");
+    if (m->classes == 0 && m->one_vs_one) return WRONG("a regression cannot be one-vs-one");
+    for (size_t i = 0; status == ESP_OK && i < m->classes; i++) {
+        const uint32_t number = espi_symbols_add(&seen, m->class_name[i], strlen(m->class_name[i]));
+        if (number == ESPI_NO_SYMBOL) status = espi_no_memory(err);
+        else if (number != i) status = WRONG("two classes have the same name");
+    }
+    espi_symbols_free(&seen);
+    return status;
+}
+
+/* Decision functions of so many classes; class numbers fit 31 bits, so that nothing overflows. */
+static uint64_t outputs_of(uint64_t classes, bool one_vs_one)
+{
+    if (classes <= 2) return 1;
+    return one_vs_one ? classes * (classes - 1) / 2 : classes;
+}
+
+static esp_status check_numbers(const esp_model *m, esp_error *err)
+{
+    const uint64_t outputs = outputs_of(m->classes, m->one_vs_one);
+    if (m->outputs != outputs)
+        return WRONG("%zu classes need %llu outputs, but there are %zu", m->classes, (unsigned long long)outputs,
+                     m->outputs);
+    if (!espi_all_finite(m->coefficient, m->support->rows * m->outputs)) return WRONG("a coefficient is not finite");
+    if (!espi_all_finite(m->bias, m->outputs)) return WRONG("a bias is not finite");
+    if (m->platt != NULL && m->classes == 0) return WRONG("a regression has no probabilities");
+    if (m->platt != NULL && !espi_all_finite(m->platt, 2 * m->outputs))
+        return WRONG("a coefficient of the probabilities is not finite");
+    return ESP_OK;
+}
+
+/* Updates in their order, and counts that no run could contradict. */
+static esp_status check_history(const esp_model *m, esp_error *err)
+{
+    const espi_history *h = m->history;
+    if (h == NULL) return m->vote ? WRONG("there is a vote without a history") : ESP_OK;
+    if (m->classes == 0 || m->one_vs_one) return WRONG("only one-vs-rest classes are learned example by example");
+    if (!espi_all_finite(h->change, m->support->rows * m->outputs)) return WRONG("a change is not finite");
+    for (size_t i = 0; i < m->support->rows; i++)
+        if (h->step[i] <= (i > 0 ? h->step[i - 1] : 0) || h->step[i] > h->steps)
+            return WRONG("the step of support example %zu is not between those around it", i + 1);
+    uint64_t seen = 0, missed = 0, alarms = 0;
+    for (size_t c = 0; c < m->classes; c++) {
+        const espi_tally *t = &h->tally[c];
+        if (t->hits > h->steps - seen || t->misses > h->steps - seen - t->hits || t->false_alarms > h->steps - alarms)
+            return WRONG("the predictions of the classes are more than the examples seen");
+        seen += t->hits + t->misses;
+        missed += t->misses;
+        alarms += t->false_alarms;
+    }
+    if (seen != h->steps || missed != h->mistakes || alarms > missed || h->at > h->steps)
+        return WRONG("the predictions of the classes do not add up to the examples seen");
+    return ESP_OK;
+}
+
+esp_status espi_check_variants(const esp_model *m, esp_error *err)
+{
+    const size_t size = strlen(esp_kernel_text(m->kernel));
+    if (!espi_kernel_selects(m->kernel)) return WRONG("there are patterns, but the kernel selects none");
+    if (size > 0 && m->outputs > ESPI_MODEL_VARIANTS / size)
+        return WRONG("the kernel expression, once per output, is longer than %d bytes", ESPI_MODEL_VARIANTS);
+    return ESP_OK;
+}
+
+static esp_status check_selection(const espi_leaf *leaf, size_t output, esp_error *err)
+{
+    const espi_selection *s = leaf->selection;
+    bool memory;
+    if (!espi_leaf_selects(leaf)) return ESP_OK;
+    if (s == NULL || (s->kind == ESPI_SELECTED_SEQUENCES) != (leaf->class == &espi_kernel_fseq))
+        return WRONG("output %zu has not the patterns that its kernel selects", output + 1);
+    const char *wrong = espi_selection_check(s, &memory);
+    if (!memory) return espi_no_memory(err);
+    return wrong == NULL ? ESP_OK : WRONG("the patterns of output %zu are wrong: %s", output + 1, wrong);
+}
+
+/* A kernel that selects has its selections in a variant for each output, and none besides. */
+static esp_status check_variants(const esp_model *m, esp_error *err)
+{
+    const bool selects = espi_kernel_selects(m->kernel);
+    if (m->variant == NULL) return selects ? WRONG("the patterns that the kernel selects are missing") : ESP_OK;
+    if (m->history != NULL) return WRONG("a kernel that selects patterns is not learned example by example");
+    if (m->classes == 0) return WRONG("a regression has no classes to select patterns by");
+    esp_status status = espi_check_variants(m, err);
+    for (size_t k = 0; status == ESP_OK && k < m->outputs; k++)
+        for (size_t i = 0; status == ESP_OK && i < m->kernel->leaves; i++)
+            status = check_selection(&m->variant[k]->leaf[i], k, err);
+    return status;
+}
+
+/* The matrix of inducing examples. */
+static esp_status check_reduction(const esp_model *m, esp_error *err)
+{
+    const size_t n = m->support->rows;
+    const double *p = m->process->reduction;
+    if (p == NULL) return ESP_OK;
+    if (m->classes > 0) return WRONG("only numbers are learned with inducing examples");
+    if (n == 0 || !(m->process->noise > 0.0)) return WRONG("there are no inducing examples or there is no noise");
+    if (!espi_all_finite(p, n * n)) return WRONG("a number of the variances is not finite");
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++)
+            if (p[i * n + j] != p[j * n + i]) return WRONG("the matrix of the variances is not symmetric");
+    return ESP_OK;
+}
+
+static esp_status check_process(const esp_model *m, esp_error *err)
+{
+    const espi_process *p = m->process;
+    if (p == NULL) return ESP_OK;
+    if (m->history != NULL || m->variant != NULL || m->platt != NULL)
+        return WRONG("a Gaussian process has no history, patterns or fitted probabilities");
+    if (m->classes > 2) return WRONG("a Gaussian process has two classes at most");
+    if (!(p->scale > 0.0) || !isfinite(p->scale * p->scale)) return WRONG("the scale of the targets is not positive");
+    if (!(p->noise >= 0.0) || !(p->jitter >= 0.0) || !isfinite(p->noise + p->jitter))
+        return WRONG("the noise or the jitter is negative or not finite");
+    if ((p->curvature != NULL) != (m->classes > 0)) return WRONG("only classes have curvatures");
+    for (size_t i = 0; p->curvature != NULL && i < m->support->rows; i++)
+        if (!(p->curvature[i] >= 0.0) || !isfinite(p->curvature[i]))
+            return WRONG("a curvature is negative or not finite");
+    return check_reduction(m, err);
+}
+
+/* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32
+ * bits, and no tree that was read from data comes near the bound. */
+static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
+{
+    const uint64_t bound = ESPI_LEAF;
+    uint32_t *nodes = espi_alloc(f->vertices, sizeof *nodes);
+    if (nodes == NULL) return espi_no_memory(err);
+    for (size_t v = 0; v < f->vertices; v++) {
+        const espi_ref *child = f->child + f->vertex[v].children;
+        uint64_t sum = 1;
+        for (size_t k = 0; k < espi_production_of(f, (espi_ref)v)->arity; k++)
+            sum += espi_is_leaf(child[k]) ? 1 : nodes[child[k]];
+        nodes[v] = (uint32_t)(sum < bound ? sum : bound);
+    }
+    bool fits = true;
+    for (size_t i = 0; fits && i < f->roots; i++) fits = espi_is_leaf(f->root[i]) || nodes[f->root[i]] < bound;
+    espi_free(nodes);
+    return fits ? ESP_OK : WRONG("a tree has more than %llu nodes", (unsigned long long)bound);
+}
+
+static esp_status check_vectors(const espi_column *c, esp_error *err)
+{
+    const espi_vectors *v = &c->vectors;
+    if (!espi_all_finite(v->value, v->entries)) return WRONG("a feature's value is not finite");
+    for (size_t r = 0; (v->dense || v->scalar) && r < c->rows; r++)
+        if (v->row[r + 1] - v->row[r] != (v->scalar ? 1 : v->features.count))
+            return WRONG("a %s has not the length of the others", v->scalar ? "number" : "dense vector");
+    return ESP_OK;
+}
+
+static esp_status check_column(const esp_dataset *data, const espi_column *c, espi_symbols *names, esp_error *err)
+{
+    if (c->rows != data->rows)
+        return WRONG("column '%s' has %zu examples, but there are %zu", c->name, c->rows, data->rows);
+    const size_t before = names->count;
+    const uint32_t number = espi_symbols_add(names, c->name, strlen(c->name));
+    if (number == ESPI_NO_SYMBOL) return espi_no_memory(err);
+    if (number < before) return WRONG("two columns have the name '%s'", c->name);
+    if (c->type == ESP_COLUMN_TREE) return check_tree_sizes(&c->trees, err);
+    return c->type == ESP_COLUMN_VECTOR ? check_vectors(c, err) : ESP_OK;
+}
+
+esp_status espi_model_check_kernel(const char *text, esp_error *err)
+{
+    const size_t size = strlen(text), plain = espi_kernel_plain_size(text);
+    if (size > ESPI_MODEL_EXPRESSION)
+        return WRONG("the kernel expression has %zu bytes; a model can hold %d", size, ESPI_MODEL_EXPRESSION);
+    if (plain > ESPI_MODEL_KERNEL)
+        return WRONG("the kernel expression has %zu bytes besides its grammar rules; a model can hold %d", plain,
+                     ESPI_MODEL_KERNEL);
+    return ESP_OK;
+}
+
+esp_status espi_model_check(const esp_model *m, esp_error *err)
+{
+    const esp_dataset *data = m->support;
+    espi_symbols names = {0};
+    if (m->learner == NULL || m->learner[0] == '\0') return WRONG("the learner has no name");
+    if (data->columns > ESPI_MODEL_COLUMNS) return WRONG("there are more than %d columns", ESPI_MODEL_COLUMNS);
+    esp_status status = espi_model_check_kernel(esp_kernel_text(m->kernel), err);
+    if (status == ESP_OK) status = check_classes(m, err);
+    if (status == ESP_OK) status = check_numbers(m, err);
+    if (status == ESP_OK) status = check_history(m, err);
+    if (status == ESP_OK) status = check_variants(m, err);
+    if (status == ESP_OK) status = check_process(m, err);
+    for (size_t i = 0; status == ESP_OK && i < data->columns; i++)
+        status = check_column(data, &data->column[i], &names, err);
+    espi_symbols_free(&names);
+    return status == ESP_OK ? espi_check_columns(m->kernel, data, err) : status;
+}

@@ -1,0 +1,62 @@
+/* Model files, versions 1 to 4: what the writer and the reader share. docs/model-format.md describes the format. */
+#ifndef ESPI_MODEL_FILE_H
+#define ESPI_MODEL_FILE_H
+
+#include "learn/model/model.h"
+
+/* Not valid UTF-8, and broken by whatever changes line ends. */
+#define ESPI_MODEL_MAGIC                                                                                               \
+    "\x89"                                                                                                             \
+    "ESP\r\n\x1A\n"
+
+enum {
+    ESPI_MODEL_VERSION = 4, /* the latest; what an earlier one can hold is written in that */
+    /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
+    ESPI_MODEL_MAGIC_SIZE = 8,
+    ESPI_MODEL_CHECKSUM = 24, /* where it stands */
+    ESPI_MODEL_CHECKSUM_SIZE = 16,
+    ESPI_MODEL_HEADER = 64,
+    /* The table behind it: per section a tag, its offset (u64) and its size (u64). */
+    ESPI_MODEL_TAG = 8,
+    ESPI_MODEL_ENTRY = 24,
+    ESPI_MODEL_ALIGN = 64 /* of sections */
+};
+
+enum { /* flags of the section "shape" */
+       ESPI_MODEL_ONE_VS_ONE = 1,
+       ESPI_MODEL_PLATT = 2,
+       ESPI_MODEL_VOTE = 4,
+       ESPI_MODEL_INDUCING = 8
+};
+enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 }; /* flags of a column of vectors */
+
+/* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:
+ * bounds that no one meets keep a hostile file from taking minutes. Grammar rules take their own size only, and are not
+ * part of the first bound. */
+enum {
+    ESPI_MODEL_KERNEL = 1 << 18,     /* bytes of the kernel expression without its grammar rules */
+    ESPI_MODEL_EXPRESSION = 1 << 24, /* bytes of the whole */
+    ESPI_MODEL_VARIANTS = 1 << 22,   /* a kernel that selects is there once per output: bytes of all of them together */
+    ESPI_MODEL_COLUMNS = 1 << 12
+};
+
+/* Whether a model can hold a kernel of this text; ESP_ERR_PARAM with a sentence if not. O(its size). */
+esp_status espi_model_check_kernel(const char *text, esp_error *err);
+
+/* Whether the fields of the model fit together as model.h says; ESP_ERR_PARAM with a clause if not. What passes can
+ * be written, and what was written can be read. */
+esp_status espi_model_check(const esp_model *model, esp_error *err);
+
+/* Whether the kernel may have variants, before any is made: it selects, and there are not too many. */
+esp_status espi_check_variants(const esp_model *model, esp_error *err);
+
+/* The version that the file of a model has. */
+static inline uint32_t espi_model_version(const esp_model *model)
+{
+    return model->process != NULL ? 4 : model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
+}
+
+/* Bytes of the file that esp_model_write would write. */
+esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *err);
+
+#endif

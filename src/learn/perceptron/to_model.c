@@ -1,0 +1,203 @@
+/* From a perceptron to a model, and back. */
+#define XXH_INLINE_ALL
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "learn/perceptron/perceptron.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+/* --------------------------------------------------------------- to a model */
+
+static char *summary_text(const espi_perceptron *p)
+{
+    espi_text text = {0};
+    char line[200];
+    double accuracy, f1;
+    const espi_online_size size = p->sum != NULL ? espi_online_measure(p->sum) : (espi_online_size){0};
+    espi_perceptron_quality(p, &accuracy, &f1);
+    snprintf(line, sizeof line, "trained-on\t%" PRIu64 "\nmistakes\t%" PRIu64 "\nupdates\t%zu\nrunning-accuracy\t",
+             p->steps, p->mistakes, p->updates);
+    espi_text_string(&text, line);
+    espi_text_number(&text, accuracy);
+    espi_text_string(&text, "\nrunning-f1\t");
+    espi_text_number(&text, f1);
+    snprintf(line, sizeof line, "\nnodes\t%zu\nvertices\t%zu\n", size.nodes, size.vertices);
+    espi_text_string(&text, line);
+    return espi_text_take(&text);
+}
+
+static bool fill_history(esp_model *m, const espi_perceptron *p)
+{
+    espi_history *h = m->history = espi_alloc_zero(1, sizeof *h);
+    if (h == NULL) return false;
+    const bool finished = p->at == 0 && p->epochs >= p->settings.epochs;
+    *h = (espi_history){.steps = p->steps,
+                        .mistakes = p->mistakes,
+                        .epochs = p->epochs,
+                        .at = p->at,
+                        .origin = finished ? 0 : p->origin};
+    h->step = espi_alloc(p->updates, sizeof *h->step);
+    h->change = espi_alloc(p->updates, p->outputs * sizeof *h->change);
+    h->tally = espi_alloc(p->classes, sizeof *h->tally);
+    if (h->step == NULL || h->change == NULL || h->tally == NULL) return false;
+    for (size_t e = 0; e < p->updates; e++) h->step[e] = p->step[e];
+    for (size_t i = 0; i < p->updates * p->outputs; i++) h->change[i] = p->coefficient[i];
+    for (size_t c = 0; c < p->classes; c++) h->tally[c] = p->class[c].tally;
+    return true;
+}
+
+static bool fill_classes(esp_model *m, const espi_perceptron *p)
+{
+    m->class_name = espi_alloc_zero(p->classes, sizeof *m->class_name);
+    if (m->class_name == NULL) return false;
+    m->classes = p->classes;
+    for (size_t c = 0; c < p->classes; c++) {
+        m->class_name[c] = espi_copy_text(p->class[c].name, strlen(p->class[c].name));
+        if (m->class_name[c] == NULL) return false;
+    }
+    return true;
+}
+
+static bool fill_coefficients(esp_model *m, const espi_perceptron *p)
+{
+    m->outputs = p->outputs;
+    m->bias = espi_alloc_zero(p->outputs, sizeof *m->bias);
+    m->coefficient = espi_alloc(p->updates, p->outputs * sizeof *m->coefficient);
+    if (m->bias == NULL || m->coefficient == NULL) return false;
+    for (size_t i = 0; i < p->updates * p->outputs; i++) {
+        const uint64_t lasts = p->steps - p->step[i / p->outputs] + 1;
+        m->coefficient[i] =
+            p->settings.average ? p->coefficient[i] * ((double)lasts / (double)p->steps) : p->coefficient[i];
+    }
+    return true;
+}
+
+/* Examples of several datasets, some written as arrays and some not, or of other
+ * lengths, are sparse vectors together. */
+static void loosen(esp_dataset *examples)
+{
+    for (size_t i = 0; i < examples->columns; i++) {
+        espi_vectors *v = &examples->column[i].vectors;
+        for (size_t r = 0; (v->dense || v->scalar) && r < examples->rows; r++)
+            if (v->row[r + 1] - v->row[r] != (v->scalar ? 1 : v->features.count)) v->dense = v->scalar = false;
+    }
+}
+
+static esp_status fill_model(esp_model *m, const espi_perceptron *p, esp_error *err)
+{
+    const size_t most = p->examples->columns > p->updates ? p->examples->columns : p->updates;
+    const char *name = espi_learner_text(p->settings.learner);
+    bool *all = espi_alloc(most, sizeof *all);
+    if (all == NULL) return espi_no_memory(err);
+    memset(all, true, most);
+    esp_status status = espi_dataset_select(p->examples, all, all, &m->support, err);
+    espi_free(all);
+    if (status == ESP_OK) status = esp_kernel_parse(p->kernel->text, &m->kernel, err);
+    if (status != ESP_OK) return status;
+    loosen(m->support);
+    m->vote = p->settings.vote;
+    m->learner = espi_copy_text(name, strlen(name));
+    m->settings = espi_settings_text(&p->settings);
+    m->summary = summary_text(p);
+    const bool ok = m->learner != NULL && m->settings != NULL && m->summary != NULL && fill_classes(m, p) &&
+                    fill_coefficients(m, p) && fill_history(m, p);
+    return ok ? ESP_OK : espi_no_memory(err);
+}
+
+esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_error *err)
+{
+    char quoted[96], all[48];
+    *out = NULL;
+    if (p->updates == 0) return espi_fail(err, ESP_ERR_PARAM, "there is no model before the first example");
+    if (p->classes < 2)
+        return espi_fail(err, ESP_ERR_PARSE, "%s of class %s; a classifier needs two classes at least",
+                         espi_all_examples(p->steps, all),
+                         espi_quote(p->class[0].name, strlen(p->class[0].name), quoted));
+    esp_model *m = espi_model_new();
+    if (m == NULL) return espi_no_memory(err);
+    const esp_status status = fill_model(m, p, err);
+    if (status == ESP_OK) *out = m;
+    else esp_model_free(m);
+    return status;
+}
+
+/* ------------------------------------------------------------- from a model */
+
+static esp_status take_classes(espi_perceptron *p, const esp_model *m, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    for (size_t c = 0; status == ESP_OK && c < m->classes; c++) {
+        status = espi_perceptron_add_class(p, m->class_name[c], err);
+        if (status == ESP_OK) p->class[c].tally = m->history->tally[c];
+    }
+    return status;
+}
+
+static esp_status take_updates(espi_perceptron *p, const esp_model *m, esp_error *err)
+{
+    const espi_history *h = m->history;
+    const size_t n = m->support->rows, most = m->support->columns > n ? m->support->columns : n;
+    bool *all = espi_alloc(most, sizeof *all);
+    if (all == NULL) return espi_no_memory(err);
+    memset(all, true, most);
+    const esp_status status = espi_dataset_select(m->support, all, all, &p->examples, err);
+    espi_free(all);
+    if (status != ESP_OK) return status;
+    p->outputs = m->outputs;
+    p->score = espi_alloc(p->outputs, sizeof *p->score);
+    p->change = espi_alloc(p->outputs, sizeof *p->change);
+    if (p->score == NULL || p->change == NULL ||
+        !espi_reserve(&p->coefficient, &p->coefficient_capacity, n * p->outputs, sizeof *p->coefficient) ||
+        !espi_reserve(&p->step, &p->step_capacity, n, sizeof *p->step))
+        return espi_no_memory(err);
+    for (size_t i = 0; i < n * p->outputs; i++) p->coefficient[i] = h->change[i];
+    for (size_t e = 0; e < n; e++) p->step[e] = h->step[e];
+    p->updates = n;
+    p->steps = h->steps;
+    p->mistakes = h->mistakes;
+    p->epochs = h->epochs;
+    p->at = h->at;
+    p->origin = h->origin;
+    return ESP_OK;
+}
+
+esp_status espi_perceptron_from_model(const esp_model *model, espi_settings *settings, const esp_run *run,
+                                      espi_perceptron **out, esp_error *err)
+{
+    espi_perceptron *p = NULL;
+    *out = NULL;
+    esp_status status = espi_perceptron_new(settings, model->kernel, &p, err);
+    if (status == ESP_OK) status = take_classes(p, model, err);
+    if (status == ESP_OK) status = take_updates(p, model, err);
+    if (status == ESP_OK) status = espi_perceptron_build(p, run, err);
+    if (status == ESP_OK) *out = p;
+    else espi_perceptron_free(p);
+    return status;
+}
+
+static void digest_bytes(uint64_t *digest, const void *bytes, size_t size)
+{
+    if (size > 0) *digest = XXH3_64bits_withSeed(bytes, size, *digest);
+}
+
+uint64_t espi_model_digest(const esp_model *m)
+{
+    uint64_t digest = m->support->rows;
+    digest_bytes(&digest, m->kernel->text, strlen(m->kernel->text));
+    digest_bytes(&digest, m->coefficient, m->support->rows * m->outputs * sizeof *m->coefficient);
+    if (m->history != NULL) digest_bytes(&digest, m->history->step, m->support->rows * sizeof *m->history->step);
+    for (size_t i = 0; i < m->support->columns; i++) {
+        const espi_column *c = &m->support->column[i];
+        digest_bytes(&digest, c->trees.child, c->trees.children * sizeof *c->trees.child);
+        digest_bytes(&digest, c->trees.root, c->trees.roots * sizeof *c->trees.root);
+        digest_bytes(&digest, c->vectors.feature, c->vectors.entries * sizeof *c->vectors.feature);
+        digest_bytes(&digest, c->vectors.value, c->vectors.entries * sizeof *c->vectors.value);
+        digest_bytes(&digest, c->sequences.factor, c->sequences.factors * sizeof *c->sequences.factor);
+    }
+    return digest != 0 ? digest : 1;
+}
