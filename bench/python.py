@@ -13,15 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 
 from espalier import Kernel
 
 KERNELS = ("norm(sst(lambda=0.4))", "norm(ptk)")
 
 
-def seconds(action) -> float:
+def seconds(action: Callable[..., object], *arguments: object, **options: object) -> float:
     start = time.perf_counter()
-    action()
+    action(*arguments, **options)
     return time.perf_counter() - start
 
 
@@ -53,10 +54,7 @@ def main() -> None:
                 "/dev/null",
                 file.name,
             ]
-            times = [
-                (seconds(lambda: subprocess.run(command, check=True)), seconds(lambda: kernel(trees)))
-                for _ in range(repeats)
-            ]
+            times = [(seconds(subprocess.run, command, check=True), seconds(kernel, trees)) for _ in range(repeats)]
             by_tool, by_python = (statistics.median(side) for side in zip(*times))
             print(f"| `{expression}` | {by_tool:.3f} | {by_python:.3f} | {by_python / by_tool:.2f} |")
 

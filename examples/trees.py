@@ -1,8 +1,8 @@
 """Trees of source code and XML as JSON Lines, for espalier: python3 examples/trees.py FILE... >data.jsonl
 
-Of a Python file each function is an example, of an XML file the whole document. The target `y` is the name of the folder that
-the file is in, `name` says where the example comes from. Only what is in Python itself is used; the package espalier converts
-many more kinds of trees, with more choices.
+Of a Python file each function is an example, of an XML file the whole document. The target `y` is the name of the
+folder that the file is in, `name` says where the example comes from. Only what is in Python itself is used; the
+package espalier converts many more kinds of trees, with more choices.
 """
 
 import ast
@@ -18,8 +18,10 @@ def escaped(text):
 
 
 def code(node):
-    """A node has the name of its kind; names of variables, attributes and arguments are leaves, constants are left out."""
-    name = next((getattr(node, field) for field in ("id", "attr", "arg") if isinstance(getattr(node, field, None), str)), None)
+    """A node has the name of its kind; names of variables, attributes, arguments are leaves, constants are left out."""
+    name = next(
+        (getattr(node, field) for field in ("id", "attr", "arg") if isinstance(getattr(node, field, None), str)), None
+    )
     children = [escaped(name)] if name else []
     children += [code(child) for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
     return f"({' '.join([type(node).__name__, *children])})"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Draws docs/img/report-*.png: the report of the questions in ../shared/data (or ESPALIER_DATA), seen in Chromium.
 Needs Pillow, which comes with matplotlib."""
+
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from PIL import Image
 here = os.path.dirname(os.path.abspath(__file__))
 root = os.path.join(here, "..", "..")
 sys.path.insert(0, os.path.join(root, "tests", "report"))
-from browser import Browser
+from browser import Browser  # noqa: E402
 
 
 def main():
@@ -19,12 +20,16 @@ def main():
     data = os.path.join(os.environ.get("ESPALIER_DATA", os.path.join(root, "..", "shared", "data")), "questions")
     with tempfile.TemporaryDirectory() as work:
         model, page = os.path.join(work, "questions.model"), os.path.join(work, "questions.html")
-        subprocess.run([espalier, "train", "-q", "--target", "coarse", "-k", "norm(sst(tree, lambda=0.4))", "-C", "10",
-                        "-o", model, os.path.join(data, "train.jsonl.gz")], check=True)
-        subprocess.run([espalier, "report", "--target", "coarse", model, os.path.join(data, "test.jsonl.gz"), "-o", page], check=True)
+        train = [espalier, "train", "-q", "--target", "coarse", "-k", "norm(sst(tree, lambda=0.4))", "-C", "10"]
+        subprocess.run([*train, "-o", model, os.path.join(data, "train.jsonl.gz")], check=True)
+        report = [espalier, "report", "--target", "coarse", model, os.path.join(data, "test.jsonl.gz")]
+        subprocess.run([*report, "-o", page], check=True)
         browser = Browser()
-        for name, width, height, dark, section in (("light", 1080, 720, False, "quality"), ("dark", 1080, 720, True, "examples"),
-                                                   ("phone", 380, 720, False, "features")):
+        for name, width, height, dark, section in (
+            ("light", 1080, 720, False, "quality"),
+            ("dark", 1080, 720, True, "examples"),
+            ("phone", 380, 720, False, "features"),
+        ):
             browser.open(page, width=width, height=height, dark=dark)
             if name == "phone":
                 browser.run("""(() => { const chosen = document.getElementById("class-filter"); chosen.value = "LOC";

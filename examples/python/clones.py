@@ -45,7 +45,7 @@ draw = random.Random(1)
 
 files = sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py"))
 files = [file for file in files if not {"site-packages", "dist-packages", "test", "tests"} & set(file.parts)]
-found = {}  # by tree: functions that are equal but for names and constants are there once
+found: dict[espalier.Tree, ast.FunctionDef] = {}  # functions that are equal but for names and constants are there once
 for file in files if arguments.full else files[:60]:
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.FunctionDef) and 100 <= sum(1 for _ in ast.walk(node)) <= 600:

@@ -30,8 +30,8 @@ else:
     tool = os.environ.get("ESPALIER") or shutil.which("espalier") or root / "build" / "espalier"
     sample = [tool, "sample", "--grammar", root / "examples" / "questions.grammar"]
     with tempfile.TemporaryDirectory() as work:
-        for name, count, seed in (("train", "5000", "1"), ("test", "500", "2")):
-            subprocess.run([*sample, "--count", count, "--seed", seed, "-o", f"{work}/{name}.jsonl"], check=True)
+        for name, size, seed in (("train", "5000", "1"), ("test", "500", "2")):
+            subprocess.run([*sample, "--count", size, "--seed", seed, "-o", f"{work}/{name}.jsonl"], check=True)
         train, test = (espalier.read(f"{work}/{part}.jsonl") for part in ("train", "test"))
 
 count = len(train) if arguments.full else 1000

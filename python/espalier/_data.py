@@ -230,7 +230,7 @@ def _column(values: Any, name: str) -> tuple[str, list[str]]:
         values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "buifc":
         return "vector", _dense_rows(values, name)
-    if isinstance(values, (str, bytes)) or isinstance(values, Tree) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, Tree)) or not isinstance(values, Iterable):
         raise ValueError(f"{name} is {_describe(values)}; a list of examples is needed")
     examples = values if isinstance(values, (list, tuple)) else _list_of(values)
     if all(issubclass(kind, str) for kind in set(map(type, examples))):

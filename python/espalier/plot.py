@@ -1,4 +1,5 @@
-"""Pictures with matplotlib, which is needed for these only: ``pip install 'espalier[plot]'``, or ``'.[plot]'`` in the source tree.
+"""Pictures with matplotlib, which is needed for these only: ``pip install 'espalier[plot]'``, or ``'.[plot]'`` in the
+source tree.
 
 Each function draws into ``ax``, or into a new figure, and returns the axes, so that titles, limits and files are up to
 you. The colours can be told apart by colour-blind eyes.
@@ -34,7 +35,9 @@ def _axes(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError("pictures need matplotlib; install it with: pip install 'espalier[plot]', or '.[plot]' in the source tree") from None
+        raise ImportError(
+            "pictures need matplotlib; install it with: pip install 'espalier[plot]', or '.[plot]' in the source tree"
+        ) from None
     if ax is not None:
         return ax
     return plt.subplots(figsize=size, layout="constrained")[1]
@@ -134,8 +137,8 @@ def _in_order(values: set[Any]) -> list[Any]:
 
 
 def confusion(
-    y_true: Sequence[Any],
-    y_pred: Sequence[Any],
+    y_true: Sequence[Any] | NDArray[Any],
+    y_pred: Sequence[Any] | NDArray[Any],
     *,
     labels: Sequence[Any] | None = None,
     normalize: bool = False,

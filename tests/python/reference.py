@@ -18,7 +18,8 @@ def parse(text: str) -> Node:
             stack[-1].append((label[0], tuple(children)))
         else:
             stack[-1].append((token, ()))
-    return stack[0][0]
+    tree: Node = stack[0][0]
+    return tree
 
 
 def nodes(tree: Node) -> list[Node]:

@@ -92,13 +92,12 @@ class Frame(dict):
         return list(self)
 
 
+COLUMNS: dict[str, list] = {"t": TREES, "w": WORDS, "n": NUMBERS}
 TABLES = {
-    "list of dicts": [dict(t=t, w=w, n=n) for t, w, n in zip(TREES, WORDS, NUMBERS)],
-    "dict of lists": dict(t=TREES, w=WORDS, n=NUMBERS),
+    "list of dicts": [{"t": t, "w": w, "n": n} for t, w, n in zip(TREES, WORDS, NUMBERS)],
+    "dict of lists": COLUMNS,
     "frame": Frame(t=Column(TREES), w=Column(WORDS), n=Column(NUMBERS)),
-    "arrow": types.SimpleNamespace(
-        column_names=["t", "w", "n"], column=lambda name: Column(dict(t=TREES, w=WORDS, n=NUMBERS)[name])
-    ),
+    "arrow": types.SimpleNamespace(column_names=["t", "w", "n"], column=lambda name: Column(COLUMNS[name])),
 }
 
 
@@ -135,7 +134,7 @@ def test_a_list_takes_the_name_that_the_kernel_has_for_it():
 
 
 def deep_list(levels: int = 100_000) -> list:
-    nested = ["A", "b"]
+    nested: list = ["A", "b"]
     for _ in range(levels):
         nested = ["A", nested]
     return nested

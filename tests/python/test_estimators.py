@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,7 +155,7 @@ def test_class_weights(questions):
         SVC(class_weight={"a,b": 1}).fit(X, y)
 
 
-BAD_TARGETS = {
+BAD_TARGETS: dict[str, tuple[Any, str]] = {
     "none": (None, "requires y to be passed, but the target y is None"),
     "None inside": (["x", None, "x", "y", "y", "y"], r"y\[1\] is None"),
     "NaN": ([1.0, 2.0, float("nan"), 1.0, 2.0, 1.0], r"y\[2\] is NaN"),
@@ -312,7 +313,7 @@ def test_jobs_do_not_matter(questions):
 def test_learning_curve_by_partial_fit(questions):
     X, y = questions
     learner = DagPerceptron(kernel="norm(sst)")
-    sizes, _, scores = learning_curve(learner, X, y, cv=3, train_sizes=[0.5, 1.0], exploit_incremental_learning=True)
+    _, _, scores = learning_curve(learner, X, y, cv=3, train_sizes=[0.5, 1.0], exploit_incremental_learning=True)
     assert scores.shape == (2, 3) and scores[-1].mean() > 0.7
 
 

@@ -385,7 +385,7 @@ def test_bad_kernels(lengths):
     with pytest.raises(ValueError, match="unknown|no kernel|kernel expression"):
         GPKernel("nonsense(")
     with pytest.raises(ValueError, match="theta has 1 entries; there are 2"):
-        kernel.theta = [0.0]
+        kernel.theta = [0.0]  # type: ignore[assignment]
     with pytest.raises(ValueError, match="lambda is -1; allowed are numbers > 0"):
         kernel.set_params(**{"lambda": -1.0})
     with pytest.raises(ValueError, match="has no parameter 'gamma'; there are"):

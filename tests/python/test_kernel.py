@@ -106,11 +106,11 @@ def test_bad_parameters_are_told():
         kernel.set_params(**{"lambda": None})
     assert kernel.text == Kernel("sst").text
     with pytest.raises(ValueError, match="threads is 'x'"):
-        Kernel("sst", threads="x")(TREES)
+        Kernel("sst", threads="x")(TREES)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="threads is -2"):
         Kernel("sst", threads=-2)(TREES)
     with pytest.raises(ValueError, match="progress is 3"):
-        Kernel("sst", progress=3)(TREES)
+        Kernel("sst", progress=3)(TREES)  # type: ignore[arg-type]
     with pytest.raises(MemoryError, match="the limit|memory"):
         Kernel("sst", memory=100)(TREES)
     with pytest.raises(ValueError, match="too large for"):
@@ -172,4 +172,4 @@ def test_gram_transformer_keeps_its_examples():
     with pytest.raises(ValueError, match="a row has a value for each of 20 examples"):
         GramTransformer(kernel="precomputed").fit(gram).transform(gram[:, :3])
     with pytest.raises(ValueError, match="kernel is a int"):
-        GramTransformer(kernel=3).fit(TREES)
+        GramTransformer(kernel=3).fit(TREES)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import doctest
+import itertools
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -45,7 +46,7 @@ def test_gram_puts_similar_examples_together() -> None:
     K = points @ points.T
     ax = drawn(plot.gram(K, labels=list(groups)))
     order = names(ax.get_yticklabels())
-    assert sum(a != b for a, b in zip(order, order[1:], strict=False)) == 2
+    assert sum(a != b for a, b in itertools.pairwise(order)) == 2
     shown = np.asarray(ax.images[0].get_array())
     assert np.allclose(np.sort(shown.ravel()), np.sort(K.ravel())) and np.allclose(shown, shown.T)
     assert np.array_equal(np.asarray(drawn(plot.gram(K, order=False)).images[0].get_array()), K)
@@ -132,7 +133,7 @@ def test_axes_that_are_given_are_used() -> None:
         (lambda: plot.symbol_weights({}), "there are no weights"),
     ],
 )
-def test_what_cannot_be_drawn(call, reason: str) -> None:  # noqa: ANN001
+def test_what_cannot_be_drawn(call, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         call()
     assert not plt.get_fignums()

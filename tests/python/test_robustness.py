@@ -122,7 +122,8 @@ except KeyboardInterrupt:
 def test_an_interruption_ends_a_long_call(threads):
     """It would take minutes; the limit is there for a test that fails."""
     program = INTERRUPTED.format(here=os.path.dirname(__file__), threads=threads)
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)  # a child inherits it where it is ignored, as in the background
+    # A child inherits it where it is ignored, as in the background.
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     signal.signal(signal.SIGINT, before)
     assert process.stdout is not None

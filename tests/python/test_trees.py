@@ -6,6 +6,7 @@ import copy
 import doctest
 import gc
 import importlib
+import itertools
 import pickle
 import random
 
@@ -139,7 +140,7 @@ def test_reading(text: str, same: str) -> None:
 def test_text_that_is_no_tree(text: str, place: int, reason: str) -> None:
     with pytest.raises(ValueError) as caught:
         Tree.from_string(text)
-    assert str(caught.value) == f"character {place} of {ascii(text)}: {reason}"
+    assert str(caught.value) == f"character {place} of {text!a}: {reason}"
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
@@ -260,7 +261,7 @@ def test_neighbours_in_a_picture_do_not_overlap() -> None:
         for node in layout.nodes:
             rows.setdefault(node.y, []).append((node.x - node.width / 2, node.x + node.width / 2))
         for row in rows.values():
-            assert all(a[1] < b[0] for a, b in zip(row, row[1:], strict=False))
+            assert all(a[1] < b[0] for a, b in itertools.pairwise(row))
             assert row[0][0] >= -1e-9 and row[-1][1] <= layout.width + 1e-9
 
 

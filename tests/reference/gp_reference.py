@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""A Gaussian process worked out from the definitions, in plain Python: slow, obvious, and sharing nothing with the library.
+"""A Gaussian process worked out from the definitions, in plain Python: slow, obvious, sharing nothing with the library.
 
-gp_reference.py gaussian|bernoulli SETTINGS TRAIN TEST prints the log likelihood (or Laplace's log evidence) of TRAIN and then, for
-each example of TEST, mean, variance with noise and latent variance (or latent mean, latent variance and probability), separated
-by TABs. SETTINGS is JSON: the kernel is
+gp_reference.py gaussian|bernoulli SETTINGS TRAIN TEST prints the log likelihood (or Laplace's log evidence) of TRAIN
+and then, for each example of TEST, mean, variance with noise and latent variance (or latent mean, latent variance and
+probability), separated by TABs. SETTINGS is JSON: the kernel is
 
     weight1 * norm(sst(tree, lambda, alpha, per label if "labels" says so)) + weight2 * rbf(x, gamma)
 
 and "noise", "mean" ("zero" or "constant") and "standardise" are those of the learner. Trees and vectors are small here.
 """
+
 import json
 import math
 import sys
@@ -17,7 +18,7 @@ import sys
 def parse(text):
     """A tree as (label, children); a leaf is a string."""
     tokens = text.replace("(", " ( ").replace(")", " ) ").split()
-    stack = [[]]
+    stack: list[list] = [[]]
     for token in tokens:
         if token == "(":
             stack.append([])
@@ -118,8 +119,8 @@ def regression(kernel, s, train, test):
     print(repr(-0.5 * (dot(y, a) + log_determinant + n * math.log(2 * math.pi)) - n * math.log(scale)))
     for x in test:
         k = [kernel(x, e) for e in train]
-        latent = scale ** 2 * (kernel(x, x) - dot(k, solve(factor, k)))
-        print(mean + scale * (constant + dot(k, a)), latent + scale ** 2 * s["noise"], latent, sep="\t")
+        latent = scale**2 * (kernel(x, x) - dot(k, solve(factor, k)))
+        print(mean + scale * (constant + dot(k, a)), latent + scale**2 * s["noise"], latent, sep="\t")
 
 
 def normal_cdf(z):
@@ -150,10 +151,14 @@ def classes(kernel, s, train, test):
         print(mean, variance, normal_cdf(mean / math.sqrt(1 + variance)), sep="\t")
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 def main():
     likelihood, settings, train, test = sys.argv[1:]
     settings = json.loads(settings)
-    read = lambda path: [json.loads(line) for line in open(path, encoding="utf-8")]
     (regression if likelihood == "gaussian" else classes)(Kernel(settings), settings, read(train), read(test))
 
 

@@ -1,4 +1,5 @@
 """A page in headless Chromium, driven over its debugging pipe (file descriptors 3 and 4, messages ended by NUL)."""
+
 import base64
 import json
 import os
@@ -19,10 +20,24 @@ class Browser:
             os.dup2(a, 3)
             os.dup2(b, 4)
 
-        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
-                     "--no-first-run", "--remote-debugging-pipe", "--user-data-dir=" + self.folder.name]
-        self.process = subprocess.Popen([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                        stderr=subprocess.DEVNULL, preexec_fn=plug, close_fds=False)
+        arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--hide-scrollbars",
+            "--no-first-run",
+            "--remote-debugging-pipe",
+            "--user-data-dir=" + self.folder.name,
+        ]
+        self.process = subprocess.Popen(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=plug,
+            close_fds=False,
+        )
         os.close(down_read)
         os.close(up_write)
         self.buffer, self.number, self.events = b"", 0, []
@@ -68,9 +83,14 @@ class Browser:
     def open(self, path, width=1200, height=900, dark=False):
         """Loads a file; returns what went wrong: messages of the console, exceptions, requests beyond the file."""
         self.events = []
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
-        self.call("Emulation.setEmulatedMedia", media="",
-                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+        self.call(
+            "Emulation.setEmulatedMedia",
+            media="",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self.receive())
@@ -94,12 +114,21 @@ class Browser:
     def press(self, key, code=None, number=0):
         text = {"text": "\r"} if key == "Enter" else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=code or key, windowsVirtualKeyCode=number, **text)
+            self.call(
+                "Input.dispatchKeyEvent", type=kind, key=key, code=code or key, windowsVirtualKeyCode=number, **text
+            )
 
     def screenshot(self, path, full=False):
         with open(path, "wb") as file:
-            file.write(base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=full,
-                                                  **({"clip": self.extent()} if full else {}))["data"]))
+            file.write(
+                base64.b64decode(
+                    self.call(
+                        "Page.captureScreenshot",
+                        captureBeyondViewport=full,
+                        **({"clip": self.extent()} if full else {}),
+                    )["data"]
+                )
+            )
 
     def extent(self):
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]

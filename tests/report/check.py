@@ -1,4 +1,5 @@
 """What reports must do in a browser. Prints a line for each failure, then "N passed, M failed"."""
+
 import os
 import re
 import sys
@@ -30,7 +31,9 @@ def count(selector):
 
 
 def visible(selector):
-    return browser.run(f"[...document.querySelectorAll({selector!r})].filter((e) => e.getClientRects().length > 0).length")
+    return browser.run(
+        f"[...document.querySelectorAll({selector!r})].filter((e) => e.getClientRects().length > 0).length"
+    )
 
 
 def loads(name, sections, **how):
@@ -83,8 +86,10 @@ def sorting():
     before = browser.run(first)
     browser.run(heads + "[3].focus()")
     browser.press("Enter", number=13)
-    values = browser.run("[...document.querySelectorAll('#quality table:not(.confusion) tbody tr')]"
-                         ".map((r) => Number(r.children[3].textContent))")
+    values = browser.run(
+        "[...document.querySelectorAll('#quality table:not(.confusion) tbody tr')]"
+        ".map((r) => Number(r.children[3].textContent))"
+    )
     check("a click sorts, the largest first", values == sorted(values, reverse=True), values)
     check("readers are told", browser.run(heads + "[3].parentElement.getAttribute('aria-sort')") == "descending")
     browser.run(heads + "[0].click()")
@@ -109,8 +114,10 @@ def keyboard():
     browser.run("document.querySelectorAll('#examples .example')[2].querySelector('summary').focus()")
     browser.press("Enter", number=13)
     browser.run("new Promise((done) => setTimeout(done, 50))")
-    check("Enter opens an example, and it is drawn", count("#examples .example:nth-of-type(3)[open] svg.tree, "
-          "#examples .example[open] svg.tree") >= 2)
+    check(
+        "Enter opens an example, and it is drawn",
+        count("#examples .example:nth-of-type(3)[open] svg.tree, #examples .example[open] svg.tree") >= 2,
+    )
 
 
 def theme():
@@ -135,7 +142,10 @@ def theme():
 def printing():
     browser.open(page("kinds"))
     browser.run("dispatchEvent(new Event('beforeprint'))")
-    check("on paper all is open and drawn", count("details:not([open])") == 0 and count("#examples .example svg.tree") >= 30)
+    check(
+        "on paper all is open and drawn",
+        count("details:not([open])") == 0 and count("#examples .example svg.tree") >= 30,
+    )
     browser.call("Emulation.setEmulatedMedia", media="print")
     check("without navigation", visible("nav") == 0)
 
@@ -144,9 +154,15 @@ def others():
     loads("model", "model features data")
     loads("bare", "model scores features examples data")
     loads("nasty", "model quality scores features examples data")
-    check("labels stay text", browser.run("document.title") == '</script><script>document.title="taken over"</script> \u2013 Espalier report',
-          browser.run("document.title"))
-    check("a label is shown as it is", browser.run("document.querySelector('#quality').textContent.includes('</script><img src=x')"))
+    check(
+        "labels stay text",
+        browser.run("document.title") == '</script><script>document.title="taken over"</script> \u2013 Espalier report',
+        browser.run("document.title"),
+    )
+    check(
+        "a label is shown as it is",
+        browser.run("document.querySelector('#quality').textContent.includes('</script><img src=x')"),
+    )
     loads("numbers", "model quality features examples data")
     check("points of a regression", count("#quality circle.point") == 60)
     loads("online", "model quality scores features examples data")
@@ -169,24 +185,46 @@ def axes():
         check(f"{name}: a common factor", factor in text("#quality figure svg"), text("#quality figure svg"))
         ticks = browser.run("[...document.querySelectorAll('#quality figure .tick')].map((t) => t.textContent)")
         check(f"{name}: short numbers", max(map(len, ticks)) <= 5, ticks)
-    check("a single value is a thin bar", browser.run("Number(document.querySelectorAll('#quality figure')[3].querySelector('.column').getAttribute('width'))") < 10)
+    check(
+        "a single value is a thin bar",
+        browser.run(
+            "Number(document.querySelectorAll('#quality figure')[3].querySelector('.column').getAttribute('width'))"
+        )
+        < 10,
+    )
 
 
 def cautions():
     browser.open(page("millions"))
-    check("what was trained on is told", "40 of 40\u00a0examples are also support examples" in text("#quality .tiles + .caution"), text("#quality .caution"))
+    check(
+        "what was trained on is told",
+        "40 of 40\u00a0examples are also support examples" in text("#quality .tiles + .caution"),
+        text("#quality .caution"),
+    )
     browser.open(page("kinds"))
     check("but not of few", count("#quality .caution") == 0)
     loads("strange", "model quality scores features examples data")
-    check("unknown classes are told", "none of the classes of these data (colour, size)" in text("#quality .caution"), text("#quality .caution"))
-    check("in place of zeros", count("#quality table:not(.confusion)") == 0 and count("#quality .confusion .cell") == 64)
+    check(
+        "unknown classes are told",
+        "none of the classes of these data (colour, size)" in text("#quality .caution"),
+        text("#quality .caution"),
+    )
+    check(
+        "in place of zeros", count("#quality table:not(.confusion)") == 0 and count("#quality .confusion .cell") == 64
+    )
 
 
 def undefined():
     loads("some", "model quality scores features examples data")
-    rows = browser.run("""[...document.querySelectorAll('#quality table:not(.confusion) tbody tr')].map((r) => [...r.children].map((c) => c.textContent))""")
+    rows = browser.run(
+        """[...document.querySelectorAll('#quality table:not(.confusion) tbody tr')].map((r) => [...r.children].map((c) => c.textContent))"""
+    )
     foot = browser.run("[...document.querySelectorAll('#quality tfoot td')].map((c) => Number(c.textContent))")
-    check("recall without examples is not defined", all((r[2] == "\u2013") == (r[4] == "0") for r in rows) and rows[0][4] == "0", rows)
+    check(
+        "recall without examples is not defined",
+        all((r[2] == "\u2013") == (r[4] == "0") for r in rows) and rows[0][4] == "0",
+        rows,
+    )
     met = [r for r in rows if r[3] != "\u2013"]
     for column in (1, 2, 3):
         mean = sum(float(r[column].replace("\u2013", "0")) for r in met) / len(met)
@@ -195,9 +233,17 @@ def undefined():
 
 def few():
     loads("one", "model quality scores features examples data", width=380, height=800)
-    check("one example is one", text("#quality .lead").startswith("1 of 1\u00a0example of one.jsonl is predicted rightly"), text("#quality .lead"))
+    check(
+        "one example is one",
+        text("#quality .lead").startswith("1 of 1\u00a0example of one.jsonl is predicted rightly"),
+        text("#quality .lead"),
+    )
     check("no curves of one example", count("#scores .line") == 0 and count("#scores figure") == 6)
-    check("no threshold outside of the plots", "threshold" not in text("#scores .lead") and count("#scores .mark") == 0, text("#scores .lead"))
+    check(
+        "no threshold outside of the plots",
+        "threshold" not in text("#scores .lead") and count("#scores .mark") == 0,
+        text("#scores .lead"),
+    )
     browser.open(page("kinds"))
     check("but inside of them", "threshold" in text("#scores .lead") and count("#scores .mark") > 0)
 
@@ -205,12 +251,23 @@ def few():
 def coloured_words():
     loads("words", "model quality scores features examples data")
     first = "#examples .example[open] "
-    told = browser.run(f"""[...document.querySelectorAll({first + 'summary .word'!r})].map((w) => [w.title.split(': ')[0].toLowerCase(), w.title.split(': ')[1],
+    told = browser.run(f"""[...document.querySelectorAll({first + "summary .word"!r})].map((w) => [w.title.split(': ')[0].toLowerCase(), w.title.split(': ')[1],
         w.className.split(' ')[1], Number(w.style.getPropertyValue('--part'))])""")
-    listed = browser.run(f"""Object.fromEntries([...document.querySelectorAll({first + '.sum tbody tr'!r})].map((r) => [r.children[2].textContent, r.children[0].textContent]))""")
-    check("words have the contributions of the sum", len(told) > 4 and sum(listed.get(w[0]) == w[1] for w in told) > 4
-          and all(listed.get(w[0], w[1]) == w[1] for w in told), (told, listed))
-    check("and its colours", all((w[2] == "down") == w[1].startswith("\u2212") for w in told) and max(w[3] for w in told) == 1, told)
+    listed = browser.run(
+        f"""Object.fromEntries([...document.querySelectorAll({first + ".sum tbody tr"!r})].map((r) => [r.children[2].textContent, r.children[0].textContent]))"""
+    )
+    check(
+        "words have the contributions of the sum",
+        len(told) > 4
+        and sum(listed.get(w[0]) == w[1] for w in told) > 4
+        and all(listed.get(w[0], w[1]) == w[1] for w in told),
+        (told, listed),
+    )
+    check(
+        "and its colours",
+        all((w[2] == "down") == w[1].startswith("\u2212") for w in told) and max(w[3] for w in told) == 1,
+        told,
+    )
     check("with a legend", visible("#examples .legend") == 1)
     loads("patterns", "model quality scores features examples data")
     check("patterns of words have no colours", count("#examples .word") == 0 and count("#examples .legend") == 0)
@@ -219,12 +276,22 @@ def coloured_words():
 def wide():
     for how in ({}, {"width": 380, "height": 800}):
         loads("wide", "model quality features examples data", **how)
-        cut = browser.run("[...document.querySelectorAll('#features .drawing')].filter((d) => d.scrollWidth > d.clientWidth + 1).length")
+        cut = browser.run(
+            "[...document.querySelectorAll('#features .drawing')].filter((d) => d.scrollWidth > d.clientWidth + 1).length"
+        )
         check(f"{how}: no fragment is cut", cut == 0 and "(S (CATEGORY0" in text("#features"), cut)
     terms = browser.run("[...document.querySelectorAll('#features .note code')].map((c) => [c.textContent, c.title])")
     digits = max(len(part) for term, _ in terms for part in re.findall(r"[0-9.]+", term))
-    check("six digits, and all of them at hand", len(terms) >= 2 and digits <= 8 and any(len(full) > len(short) for short, full in terms), terms)
-    check("linear on vectors says nothing of sequences", text("#model .leaves").endswith("dot product of vectors"), text("#model .leaves"))
+    check(
+        "six digits, and all of them at hand",
+        len(terms) >= 2 and digits <= 8 and any(len(full) > len(short) for short, full in terms),
+        terms,
+    )
+    check(
+        "linear on vectors says nothing of sequences",
+        text("#model .leaves").endswith("dot product of vectors"),
+        text("#model .leaves"),
+    )
     browser.open(page("words"))
     check("on words it does", "bag of lower-cased words" in text("#model .leaves"), text("#model .leaves"))
 
@@ -244,7 +311,22 @@ def large():
     check("the page stays small", os.path.getsize(page("large")) < 3e6, os.path.getsize(page("large")))
 
 
-for part in (kinds, filtering, sorting, keyboard, theme, printing, others, axes, cautions, undefined, few, coloured_words, wide, large):
+for part in (
+    kinds,
+    filtering,
+    sorting,
+    keyboard,
+    theme,
+    printing,
+    others,
+    axes,
+    cautions,
+    undefined,
+    few,
+    coloured_words,
+    wide,
+    large,
+):
     try:
         part()
     except Exception:  # one part that breaks is one failure; the others go on

@@ -1,4 +1,6 @@
-"""Writes data that a page may stumble over: labels like markup, trees of 100,000 nodes, wide fragments, numbers of any size."""
+"""Writes data that a page may stumble over: labels like markup, trees of 100,000 nodes, wide fragments, all sizes of
+numbers."""
+
 import json
 import random
 
@@ -9,13 +11,19 @@ def escaped(label):
     return "".join("\\" + c if c in "() \t\n\\" else c for c in label)
 
 
-names = ["</script><img src=x onerror=alert(1)>", "\"quotes' & <b>", "\u0001 control\n\ttab", "\u6f22 \u00fcn\u00ef", "(round) \\back"]
-with open("nasty.jsonl", "wb") as file:
+names = [
+    "</script><img src=x onerror=alert(1)>",
+    "\"quotes' & <b>",
+    "\u0001 control\n\ttab",
+    "\u6f22 \u00fcn\u00ef",
+    "(round) \\back",
+]
+with open("nasty.jsonl", "wb") as nasty:
     for i in range(45):
         kind, word = names[i % 3], random.choice(names)
         tree = f"({escaped(names[4])} (A {escaped(word)}) ({escaped(kind)} {escaped(random.choice(names))}))"
         line = json.dumps({"y": kind, "tree": tree, "<b>": "a </script> b"}, ensure_ascii=False).encode()
-        file.write((line.replace(b"(A ", b"(A\xff\xed\xa0\x80 ") if i % 4 == 0 else line) + b"\n")
+        nasty.write((line.replace(b"(A ", b"(A\xff\xed\xa0\x80 ") if i % 4 == 0 else line) + b"\n")
 
 
 def bushy(depth):
@@ -29,7 +37,7 @@ with open("large.jsonl", "w") as file:
         file.write(json.dumps({"y": kind, "tree": "(S (N w) (A x))"}) + "\n")
 
 with open("numbers.jsonl", "w") as file:
-    for i in range(60):
+    for _ in range(60):
         a, b = random.random(), random.randint(0, 2)
         file.write(json.dumps({"y": round(2 * a + b, 3), "tree": f"(S (K{b} w{b}))", "x": {"a": a}}) + "\n")
 
