@@ -8,7 +8,8 @@ all: build
 help:
 	@echo 'make            build build/espalier, build/libespalier.a and build/libespalier.so'
 	@echo 'make demo       build, then run the main job on the data that ships inside'
-	@echo 'make test       build and run all tests'
+	@echo 'make check      build and run the quick tests (a minute or two)'
+	@echo 'make test       build and run all tests (ten minutes)'
 	@echo 'make bench      build, then print the benchmark table'
 	@echo 'make experiments  build, then run the experiments and write docs/results.md (half an hour)'
 	@echo 'make fuzz       run each fuzzer for FUZZ_SECONDS (now $(FUZZ_SECONDS)) seconds'
@@ -23,6 +24,10 @@ build:
 
 demo: build
 	@examples/demo.sh
+
+check:
+	@scripts/dependencies.sh check
+	@scripts/test quick
 
 test:
 	@scripts/dependencies.sh test
@@ -46,6 +51,6 @@ install: build
 	@DESTDIR='$(DESTDIR)' cmake --install build --prefix '$(PREFIX)'
 
 clean:
-	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz build-python dist
+	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz build-python build-bare dist
 
-.PHONY: all help build demo test bench experiments fuzz install clean
+.PHONY: all help build demo check test bench experiments fuzz install clean
