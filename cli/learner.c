@@ -41,8 +41,8 @@ static bool add_option(cli_option *option, char *help, size_t help_size, const e
     const bool flag = strcmp(info->range, "a flag") == 0;
     const bool number = strncmp(info->range, "a number", 8) == 0 || strncmp(info->range, "a whole number", 14) == 0;
     snprintf(help, help_size, "%s%s%s%s%s%s", info->help, flag ? "" : "; ", flag ? "" : info->range,
-             !flag && info->fallback[0] != '\0' ? " (default " : "", flag ? "" : info->fallback,
-             !flag && info->fallback[0] != '\0' ? ")" : "");
+             !flag && info->default_value[0] != '\0' ? " (default " : "", flag ? "" : info->default_value,
+             !flag && info->default_value[0] != '\0' ? ")" : "");
     *option = (cli_option){.name = info->name,
                            .letter = info->name[1] == '\0' ? info->name[0] : '\0',
                            .kind = flag ? CLI_SWITCH : CLI_TEXT,

@@ -81,7 +81,7 @@ static void print_kernels(void)
             print_text(p->name);
             fputs("\\fR (", stdout);
             print_text(p->range);
-            if (p->fallback[0] != '\0') fputs("; default ", stdout), print_text(p->fallback);
+            if (p->default_value[0] != '\0') fputs("; default ", stdout), print_text(p->default_value);
             fputs("): ", stdout);
             print_text(p->help);
             putchar('\n');

@@ -197,11 +197,23 @@ ESP_API esp_status esp_kernel_parse(const char *expression, esp_kernel **out, es
 ESP_API const char *esp_kernel_text(const esp_kernel *kernel);
 ESP_API void esp_kernel_free(esp_kernel *kernel);
 
+/* What the value of a parameter or setting is. */
+typedef enum esp_parameter_kind {
+    ESP_KIND_NUMBER,
+    ESP_KIND_WHOLE,   /* a whole number */
+    ESP_KIND_FLAG,    /* 1 or 0 */
+    ESP_KIND_CHOICE,  /* one of the words that `range` lists */
+    ESP_KIND_WEIGHTS, /* label=weight,... */
+    ESP_KIND_RULES,   /* a file of grammar rules, or rules in braces */
+    ESP_KIND_TEXT
+} esp_parameter_kind;
+
 /* The kernels and their parameters, for help texts; NULL past the last. */
 typedef struct esp_parameter_info {
     const char *name, *help;
-    const char *fallback; /* the default as it would be written; "" if there is none */
-    const char *range;    /* what is allowed, in words */
+    const char *default_value; /* as it would be written; "" if there is none */
+    const char *range;         /* what is allowed, in words */
+    esp_parameter_kind kind;
 } esp_parameter_info;
 ESP_API const char *esp_kernel_name(size_t index, const char **help);
 ESP_API const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter);

@@ -4,6 +4,8 @@
 #define ESPI_LEARNER_H
 
 #include "base/text.h"
+#include "kernel/expression/columns.h"
+#include "kernel/expression/growing.h"
 #include "learn/svm/rows.h"
 #include "learn/svm/smo.h"
 
@@ -88,12 +90,6 @@ esp_status espi_targets_make(espi_targets *targets, const esp_dataset *data, con
 void espi_targets_free(espi_targets *targets);
 /* The order of classes: by value (0 for all unless all are numbers), then by bytes. */
 int espi_class_order(const char *name_a, double value_a, const char *name_b, double value_b);
-
-/* Which columns of the data the kernel uses: column[0 .. data->columns). */
-void espi_used_columns(const esp_kernel *kernel, const esp_dataset *data, bool *column);
-/* A copy of the rows that are wanted, with the columns that the kernel uses, without the target. */
-esp_status espi_copy_rows(const esp_kernel *kernel, const esp_dataset *data, const bool *wanted, esp_dataset **out,
-                          esp_error *err);
 
 /* The decision functions learned on some examples. */
 typedef struct espi_fit {

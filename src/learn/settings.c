@@ -409,7 +409,7 @@ esp_status espi_settings_parse(espi_settings *settings, const char *learner, con
     settings->learner = (espi_learner_kind)number;
     esp_status status = ESP_OK;
     for (const setting *s = learners[number].settings; status == ESP_OK && s->info.name != NULL; s++)
-        status = set_value(settings, s, s->info.fallback, err);
+        status = set_value(settings, s, s->info.default_value, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++)
         status = espi_settings_set(settings, given[i].name, given[i].value, NULL, err);
     if (status == ESP_OK) status = espi_settings_check(settings, err);

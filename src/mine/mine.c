@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "mine/mine.h"
 
 #include <string.h>

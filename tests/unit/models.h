@@ -4,6 +4,7 @@
 
 #define XXH_INLINE_ALL
 #include "files.h"
+#include "kernel/expression/columns.h"
 #include "kernel/pattern/pattern.h"
 #include "learn/model/file.h"
 

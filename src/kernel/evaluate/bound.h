@@ -27,12 +27,6 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
 esp_status espi_bind_like(const espi_bound *like, const esp_dataset *rows, const esp_run *run, espi_bound **out,
                           esp_error *err);
 void espi_bound_free(espi_bound *bound);
-/* A copy of the kernel in which every leaf names the column of the data that it works on. */
-esp_status espi_kernel_bind_names(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err);
-/* The column of the data that a leaf works on. */
-esp_status espi_leaf_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err);
-/* Whether every leaf of the kernel finds its column in the data: what espi_bind would say, at no cost. */
-esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data, esp_error *err);
 
 /* What one thread needs to ask for values. */
 typedef struct espi_workspace {

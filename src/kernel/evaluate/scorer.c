@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "kernel/expression/terms.h"
 
 #include <math.h>
@@ -48,9 +49,9 @@ esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples,
     esp_scorer *s = espi_alloc_zero(1, sizeof *s);
     if (s != NULL) s->coefficient = espi_alloc_zero(examples->rows, sizeof *s->coefficient);
     if (s == NULL || s->coefficient == NULL) status = espi_no_memory(err);
-    /* A copy, by its text: the caller may free the kernel. */
+    /* A copy: the caller may free the kernel. */
     esp_kernel *copy = NULL;
-    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);
+    if (status == ESP_OK) status = espi_kernel_copy(kernel, &copy, err);
     if (status != ESP_OK) {
         esp_scorer_free(s);
         return status;

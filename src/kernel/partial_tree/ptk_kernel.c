@@ -253,25 +253,28 @@ const espi_kernel_class espi_kernel_ptk = {
     .help = "fragments in common that may skip children: labels match, not productions",
     .parameters =
         (const espi_parameter[]){
-            {.info = {"lambda", "decay of a fragment with its width: gaps between children", "0.4", "a number > 0"},
-             .type = ESPI_NUMBER,
+            {.info = {"lambda", "decay of a fragment with its width: gaps between children", "0.4", "a number > 0",
+                      ESP_KIND_NUMBER},
+
              .low_open = true,
              .high = HUGE_VAL,
              .draw_low = 1e-4,
              .draw_high = 1.0},
-            {.info = {"mu", "decay of a fragment with its height: nodes", "0.4", "a number > 0"},
-             .type = ESPI_NUMBER,
+            {.info = {"mu", "decay of a fragment with its height: nodes", "0.4", "a number > 0", ESP_KIND_NUMBER},
+
              .low_open = true,
              .high = HUGE_VAL,
              .draw_low = 1e-4,
              .draw_high = 1.0},
-            {.info = {"terminal", "factor of pairs of nodes of which one is a leaf", "1", "a number >= 0"},
-             .type = ESPI_NUMBER,
+            {.info = {"terminal", "factor of pairs of nodes of which one is a leaf", "1", "a number >= 0",
+                      ESP_KIND_NUMBER},
+
              .high = HUGE_VAL,
              .draw_low = 0.1,
              .draw_high = 10.0},
-            {.info = {"algorithm", "dag: all trees at once; pair: tree by tree, for comparison", "dag", "dag or pair"},
-             .type = ESPI_CHOICE,
+            {.info = {"algorithm", "dag: all trees at once; pair: tree by tree, for comparison", "dag", "dag or pair",
+                      ESP_KIND_CHOICE},
+
              .choices = algorithms},
             {.info = {0}}},
     .takes = {[ESP_COLUMN_TREE] = true},
@@ -287,4 +290,5 @@ const espi_kernel_class espi_kernel_ptk = {
     .score = score,
     .gradient = gradient,
     .gradient_diagonal = gradient_diagonal,
+    .no_features = "matches fragments in part, so that they have no weights",
 };

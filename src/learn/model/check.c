@@ -3,9 +3,9 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
+#include "kernel/pattern/pattern.h"
 #include "learn/model/file.h"
-#include "mine/mine.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static esp_status check_selection(const espi_leaf *leaf, size_t output, esp_erro
     const espi_selection *s = leaf->selection;
     bool memory;
     if (!espi_leaf_selects(leaf)) return ESP_OK;
-    if (s == NULL || (s->kind == ESPI_SELECTED_SEQUENCES) != (leaf->class == &espi_kernel_fseq))
+    if (s == NULL || s->kind != leaf->class->selects->kind)
         return WRONG("output %zu has not the patterns that its kernel selects", output + 1);
     const char *wrong = espi_selection_check(s, &memory);
     if (!memory) return espi_no_memory(err);

@@ -3,7 +3,7 @@
  * are built anew by the code that built them first, which must number everything as the file does. */
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
-#include "kernel/expression/kernel.h"
+#include "kernel/evaluate/registry.h"
 #include "learn/model/section.h"
 
 #include <errno.h>

@@ -22,7 +22,7 @@ esp_status espi_perceptron_new(espi_settings *settings, const esp_kernel *kernel
     p->settings = *settings;
     settings->class_weight = NULL;
     p->outputs = 1;
-    const esp_status status = esp_kernel_parse(kernel->text, &p->kernel, err);
+    const esp_status status = espi_kernel_copy(kernel, &p->kernel, err);
     if (status == ESP_OK) *out = p;
     else espi_perceptron_free(p);
     return status;
@@ -39,7 +39,7 @@ void espi_perceptron_free(espi_perceptron *p)
 {
     if (p == NULL) return;
     espi_perceptron_leave(p);
-    espi_online_free(p->sum);
+    espi_growing_free(p->sum);
     esp_dataset_free(p->examples);
     esp_kernel_free(p->kernel);
     for (size_t c = 0; c < p->classes; c++) espi_free(p->class[c].name);
@@ -168,20 +168,20 @@ static esp_status lay_out(espi_perceptron *p, esp_error *err)
 
 esp_status espi_perceptron_build(espi_perceptron *p, const esp_run *run, esp_error *err)
 {
-    espi_online_free(p->sum);
+    espi_growing_free(p->sum);
     p->sum = NULL;
     if (p->updates == 0) return ESP_OK;
-    espi_online *sum = NULL;
+    espi_growing *sum = NULL;
     esp_status status =
-        espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &sum, err);
+        espi_growing_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &sum, err);
     for (size_t e = 0; status == ESP_OK && e < p->updates; e++) {
-        status = espi_online_look(sum, err);
-        if (status == ESP_OK) status = espi_online_keep(sum, p->coefficient + e * p->outputs, err);
+        status = espi_growing_look(sum, err);
+        if (status == ESP_OK) status = espi_growing_keep(sum, p->coefficient + e * p->outputs, err);
         if (status == ESP_OK && e % 256 == 0)
             status = espi_progress(run, "restoring", (double)e / (double)p->updates, err);
     }
     if (status == ESP_OK) p->sum = sum;
-    else espi_online_free(sum);
+    else espi_growing_free(sum);
     return status;
 }
 
@@ -243,7 +243,7 @@ static void take_back(espi_perceptron *p)
         return;
     }
     espi_perceptron_leave(p);
-    espi_online_free(p->sum);
+    espi_growing_free(p->sum);
     p->sum = NULL;
     esp_dataset_free(p->examples);
     p->examples = NULL;
@@ -284,7 +284,7 @@ static esp_status keep(espi_perceptron *p, esp_error *err)
                       sizeof *p->coefficient) ||
         !espi_reserve(&p->step, &p->step_capacity, p->updates + 1, sizeof *p->step))
         return espi_no_memory(err);
-    const esp_status status = espi_online_keep(p->sum, p->change, err);
+    const esp_status status = espi_growing_keep(p->sum, p->change, err);
     if (status != ESP_OK) return status;
     memcpy(p->coefficient + p->updates * p->outputs, p->change, p->outputs * sizeof *p->change);
     p->step[p->updates++] = p->steps + 1;
@@ -297,11 +297,11 @@ static esp_status look(espi_perceptron *p, esp_error *err)
     esp_status status = ESP_OK;
     if (p->sum == NULL)
         status =
-            espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &p->sum, err);
-    if (status == ESP_OK) status = espi_online_look(p->sum, err);
+            espi_growing_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &p->sum, err);
+    if (status == ESP_OK) status = espi_growing_look(p->sum, err);
     double magnitude = 0.0;
     for (size_t k = 0; k < p->outputs; k++) p->score[k] = 0.0;
-    if (status == ESP_OK && p->updates > 0) status = espi_online_score(p->sum, p->score, &magnitude, err);
+    if (status == ESP_OK && p->updates > 0) status = espi_growing_score(p->sum, p->score, &magnitude, err);
     p->tie = ESPI_TIE * magnitude;
     return status;
 }
@@ -355,5 +355,5 @@ size_t espi_perceptron_bytes(const espi_perceptron *p)
                    p->class_capacity * sizeof *p->class;
     for (size_t i = 0; p->examples != NULL && i < p->examples->columns; i++)
         bytes += espi_column_bytes(&p->examples->column[i]);
-    return bytes + (p->sum != NULL ? espi_online_measure(p->sum).bytes : 0);
+    return bytes + (p->sum != NULL ? espi_growing_measure(p->sum).bytes : 0);
 }

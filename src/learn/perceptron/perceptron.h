@@ -20,7 +20,7 @@
 #ifndef ESPI_PERCEPTRON_H
 #define ESPI_PERCEPTRON_H
 
-#include "kernel/evaluate/online.h"
+#include "kernel/evaluate/growing.h"
 #include "learn/learner.h"
 #include "learn/model/model.h"
 
@@ -38,7 +38,7 @@ typedef struct espi_perceptron {
     espi_settings settings;
     esp_kernel *kernel;    /* every leaf names its column, once the first example is there */
     esp_dataset *examples; /* the updates, columns of the kernel only; then the example at hand */
-    espi_online *sum;      /* NULL before the first update */
+    espi_growing *sum;     /* NULL before the first update */
     espi_copier *copier;   /* from `source`, the dataset that examples come from; made anew when that changes */
     const esp_dataset *source;
     espi_class *class; /* in order */

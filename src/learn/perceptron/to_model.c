@@ -18,7 +18,7 @@ static char *summary_text(const espi_perceptron *p)
     espi_text text = {0};
     char line[200];
     double accuracy, f1;
-    const espi_online_size size = p->sum != NULL ? espi_online_measure(p->sum) : (espi_online_size){0};
+    const espi_growing_size size = p->sum != NULL ? espi_growing_measure(p->sum) : (espi_growing_size){0};
     espi_perceptron_quality(p, &accuracy, &f1);
     snprintf(line, sizeof line, "trained-on\t%" PRIu64 "\nmistakes\t%" PRIu64 "\nupdates\t%zu\nrunning-accuracy\t",
              p->steps, p->mistakes, p->updates);
@@ -97,7 +97,7 @@ static esp_status fill_model(esp_model *m, const espi_perceptron *p, esp_error *
     memset(all, true, most);
     esp_status status = espi_dataset_select(p->examples, all, all, &m->support, err);
     espi_free(all);
-    if (status == ESP_OK) status = esp_kernel_parse(p->kernel->text, &m->kernel, err);
+    if (status == ESP_OK) status = espi_kernel_copy(p->kernel, &m->kernel, err);
     if (status != ESP_OK) return status;
     loosen(m->support);
     m->vote = p->settings.vote;

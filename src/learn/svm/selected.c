@@ -134,8 +134,7 @@ static esp_status select_nothing(esp_kernel *kernel, esp_error *err)
     for (size_t i = 0; i < kernel->leaves; i++) {
         espi_leaf *leaf = &kernel->leaf[i];
         if (!espi_leaf_selects(leaf)) continue;
-        leaf->selection =
-            espi_selection_new(leaf->class == &espi_kernel_fseq ? ESPI_SELECTED_SEQUENCES : ESPI_SELECTED_TREES);
+        leaf->selection = espi_selection_new(leaf->class->selects->kind);
         if (leaf->selection == NULL) return espi_no_memory(err);
     }
     return ESP_OK;

@@ -200,7 +200,7 @@ uint64_t esp_online_examples(const esp_online *online) { return online->p->steps
 void esp_online_measure(const esp_online *online, esp_online_stats *out)
 {
     const espi_perceptron *p = online->p;
-    const espi_online_size size = p->sum != NULL ? espi_online_measure(p->sum) : (espi_online_size){0};
+    const espi_growing_size size = p->sum != NULL ? espi_growing_measure(p->sum) : (espi_growing_size){0};
     *out = (esp_online_stats){.examples = p->steps,
                               .mistakes = p->mistakes,
                               .updates = p->updates,

@@ -14,26 +14,6 @@
 
 enum { PLATT_FOLDS = 5 };
 
-void espi_used_columns(const esp_kernel *kernel, const esp_dataset *data, bool *column)
-{
-    const espi_column *found;
-    for (size_t c = 0; c < data->columns; c++) column[c] = false;
-    for (size_t i = 0; i < kernel->leaves; i++)
-        if (espi_leaf_column(&kernel->leaf[i], data, &found, NULL) == ESP_OK) column[found - data->column] = true;
-}
-
-esp_status espi_copy_rows(const esp_kernel *kernel, const esp_dataset *data, const bool *wanted, esp_dataset **out,
-                          esp_error *err)
-{
-    bool *column = espi_alloc(data->columns, sizeof *column);
-    *out = NULL;
-    if (column == NULL) return espi_no_memory(err);
-    espi_used_columns(kernel, data, column);
-    const esp_status status = espi_dataset_select(data, column, wanted, out, err);
-    espi_free(column);
-    return status;
-}
-
 /* ----------------------------------------------------------------- training */
 
 typedef struct training {

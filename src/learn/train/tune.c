@@ -147,7 +147,7 @@ static bool same_but_cost(const esp_tuning *t, size_t a, size_t b)
 
 static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kernel *kernel, esp_error *err)
 {
-    esp_status status = esp_kernel_parse(kernel->text, &t->kernel[combination], err);
+    esp_status status = espi_kernel_copy(kernel, &t->kernel[combination], err);
     t->owns[combination] = true;
     for (size_t l = 0; status == ESP_OK && l < t->lines; l++) {
         if (!t->line[l].kernel) continue;

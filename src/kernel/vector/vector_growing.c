@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/hot.h"
-#include "kernel/evaluate/online.h"
+#include "kernel/expression/growing.h"
 #include "kernel/vector/postings.h"
 #include "kernel/vector/vector_kernel.h"
 
@@ -40,8 +40,8 @@ typedef struct weighted { /* of one output: the examples whose coefficient is no
     size_t count, example_capacity, coefficient_capacity;
 } weighted;
 
-typedef struct vector_online {
-    espi_online_part part;
+typedef struct growing_vectors {
+    espi_growing_part part;
     espi_shape shape;
     const espi_column *column;
     espi_form form;
@@ -82,13 +82,13 @@ typedef struct vector_online {
     uint8_t *number; /* scratch: features in common with each column ... */
     double *k;       /* ... and dot products, or kernel values */
     size_t number_capacity, k_capacity;
-} vector_online;
+} growing_vectors;
 
-static vector_online *view(espi_online_part *part) { return (vector_online *)(void *)part; }
+static growing_vectors *view(espi_growing_part *part) { return (growing_vectors *)(void *)part; }
 
-static void release(espi_online_part *part)
+static void release(espi_growing_part *part)
 {
-    vector_online *v = view(part);
+    growing_vectors *v = view(part);
     if (v == NULL) return;
     for (size_t i = 0; i < v->banks; i++) espi_free(v->bank[i].block);
     for (size_t k = 0; v->weighted != NULL && k < v->outputs; k++) {
@@ -112,10 +112,10 @@ static void release(espi_online_part *part)
 }
 
 static esp_status bind(const espi_leaf *leaf, const espi_column *column, espi_form form, size_t outputs, bool rows,
-                       const esp_run *run, espi_online_part **out, esp_error *err)
+                       const esp_run *run, espi_growing_part **out, esp_error *err)
 {
     (void)run;
-    vector_online *v = espi_alloc_zero(1, sizeof *v);
+    growing_vectors *v = espi_alloc_zero(1, sizeof *v);
     *out = NULL;
     if (v == NULL) return espi_no_memory(err);
     v->part.class = leaf->class;
@@ -138,14 +138,14 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *column, espi_fo
 }
 
 /* Whether the sum is a weight vector. */
-static bool is_folded(const vector_online *v)
+static bool is_folded(const growing_vectors *v)
 {
     return v->shape.kind == ESPI_LINEAR && v->form != ESPI_FORM_PLAIN && !v->rows;
 }
 
 /* ---------------------------------------------------------- the example at hand */
 
-static bool look_words(vector_online *v, size_t row)
+static bool look_words(growing_vectors *v, size_t row)
 {
     espi_symbols_truncate(&v->names, v->known_names);
     v->words.rows = v->count;
@@ -154,7 +154,7 @@ static bool look_words(vector_online *v, size_t row)
     return true;
 }
 
-static bool look_vector(vector_online *v, size_t row)
+static bool look_vector(growing_vectors *v, size_t row)
 {
     const espi_vectors *c = &v->column->vectors;
     const size_t from = c->row[row], to = c->row[row + 1];
@@ -171,7 +171,7 @@ static bool look_vector(vector_online *v, size_t row)
     return true;
 }
 
-static bool scale(vector_online *v)
+static bool scale(growing_vectors *v)
 {
     v->scaled = v->x;
     if (v->shape.owns == 0 || v->x.entries == 0) return true;
@@ -183,7 +183,7 @@ static bool scale(vector_online *v)
 }
 
 /* Makes room for all that scores and rows need, so that they do not fail. */
-static bool reserve(vector_online *v)
+static bool reserve(growing_vectors *v)
 {
     const size_t columns = (v->postings.columns + ESPI_BLOCK - 1) / ESPI_BLOCK * ESPI_BLOCK;
     const size_t entries = v->x.entries + (v->shape.kind == ESPI_RBF ? v->longest : 0) + 1;
@@ -200,9 +200,9 @@ static bool reserve(vector_online *v)
     return true;
 }
 
-static esp_status look(espi_online_part *part, size_t row, esp_error *err)
+static esp_status look(espi_growing_part *part, size_t row, esp_error *err)
 {
-    vector_online *v = view(part);
+    growing_vectors *v = view(part);
     if (!(v->bags ? look_words(v, row) : look_vector(v, row)) || !scale(v)) return espi_no_memory(err);
     v->square = 0.0;
     v->ones = v->x.entries <= ESPI_MOST_COUNTED && v->shape.owns == 0;
@@ -213,7 +213,7 @@ static esp_status look(espi_online_part *part, size_t row, esp_error *err)
     return is_folded(v) || reserve(v) ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status self(espi_online_part *part, double *value, esp_error *err)
+static esp_status self(espi_growing_part *part, double *value, esp_error *err)
 {
     (void)err;
     *value = espi_shape_self(&view(part)->shape, view(part)->square);
@@ -222,7 +222,7 @@ static esp_status self(espi_online_part *part, double *value, esp_error *err)
 
 /* --------------------------------------------------------------- kernel values */
 
-static espi_sparse example(const vector_online *v, size_t e)
+static espi_sparse example(const growing_vectors *v, size_t e)
 {
     if (v->bags) return espi_bag_row(&v->words, e);
     const espi_vectors *c = &v->column->vectors;
@@ -230,7 +230,7 @@ static espi_sparse example(const vector_online *v, size_t e)
     return entries > 0 ? (espi_sparse){c->feature + from, c->value + from, entries} : (espi_sparse){0};
 }
 
-static void values_by_pairs(const vector_online *v, double *out)
+static void values_by_pairs(const growing_vectors *v, double *out)
 {
     for (size_t e = 0; e < v->count; e++) {
         const espi_sparse y = example(v, e);
@@ -245,7 +245,7 @@ HOT static void look_up(const double *restrict table, const uint8_t *restrict nu
     for (size_t e = 0; e < count; e++) out[e] = table[number[e]];
 }
 
-static bool values_by_number(vector_online *v, double *out)
+static bool values_by_number(growing_vectors *v, double *out)
 {
     if (!espi_postings_count(&v->postings, v->x)) return false;
     espi_postings_counts(&v->postings, v->number);
@@ -258,7 +258,7 @@ static bool values_by_number(vector_online *v, double *out)
     return true;
 }
 
-static void values_by_dots(const vector_online *v, double *out)
+static void values_by_dots(const growing_vectors *v, double *out)
 {
     espi_postings_dots(&v->postings, v->scaled, out);
     if (v->shape.kind == ESPI_POLY) espi_shape_powers(&v->shape, out, v->count);
@@ -267,9 +267,9 @@ static void values_by_dots(const vector_online *v, double *out)
 }
 
 /* K(x, e) for all examples; not while they are in banks. */
-static esp_status row(espi_online_part *part, double *out, esp_error *err)
+static esp_status row(espi_growing_part *part, double *out, esp_error *err)
 {
-    vector_online *v = view(part);
+    growing_vectors *v = view(part);
     if (v->form == ESPI_FORM_PLAIN) values_by_pairs(v, out);
     else if (!v->ones || v->postings.valued) values_by_dots(v, out);
     else if (!values_by_number(v, out)) return espi_no_memory(err);
@@ -308,7 +308,7 @@ HOT static double size_at(const double *restrict c, const uint32_t *restrict at,
     return total;
 }
 
-static double score_weights(const vector_online *v, double *score)
+static double score_weights(const growing_vectors *v, double *score)
 {
     double magnitude = 0.0;
     for (size_t i = 0; i < v->x.entries && v->x.feature[i] < v->weights; i++) {
@@ -319,7 +319,7 @@ static double score_weights(const vector_online *v, double *score)
     return magnitude;
 }
 
-static bool score_banks(vector_online *v, double *score, double *magnitude)
+static bool score_banks(growing_vectors *v, double *score, double *magnitude)
 {
     uint64_t number[ESPI_MOST_COUNTED + 1];
     if (!espi_postings_count(&v->postings, v->x)) return false;
@@ -336,7 +336,7 @@ static bool score_banks(vector_online *v, double *score, double *magnitude)
     return true;
 }
 
-static void score_banks_by_dots(vector_online *v, double *score, double *magnitude)
+static void score_banks_by_dots(growing_vectors *v, double *score, double *magnitude)
 {
     espi_postings_dots(&v->postings, v->x, v->k);
     espi_shape_powers(&v->shape, v->k, v->postings.columns);
@@ -353,9 +353,9 @@ static void score_banks_by_dots(vector_online *v, double *score, double *magnitu
     }
 }
 
-static esp_status score(espi_online_part *part, double *out, double *magnitude, esp_error *err)
+static esp_status score(espi_growing_part *part, double *out, double *magnitude, esp_error *err)
 {
-    vector_online *v = view(part);
+    growing_vectors *v = view(part);
     esp_status status = ESP_OK;
     for (size_t k = 0; k < v->outputs; k++) out[k] = 0.0;
     *magnitude = 0.0;
@@ -376,7 +376,7 @@ static esp_status score(espi_online_part *part, double *out, double *magnitude, 
 
 /* ------------------------------------------------------------------- keeping */
 
-static bool keep_weights(vector_online *v, const double *coefficient)
+static bool keep_weights(growing_vectors *v, const double *coefficient)
 {
     if (v->x.entries == 0) return true;
     const size_t features = (size_t)v->x.feature[v->x.entries - 1] + 1;
@@ -398,7 +398,7 @@ static bool keep_weights(vector_online *v, const double *coefficient)
     return true;
 }
 
-static bool keep_coefficients(vector_online *v, const double *coefficient)
+static bool keep_coefficients(growing_vectors *v, const double *coefficient)
 {
     for (size_t k = 0; k < v->outputs; k++) {
         weighted *w = &v->weighted[k];
@@ -413,7 +413,7 @@ static bool keep_coefficients(vector_online *v, const double *coefficient)
 }
 
 /* The bank of an output and a coefficient, made if there is none; NULL if memory is out. */
-static bank *bank_of(vector_online *v, size_t output, double coefficient)
+static bank *bank_of(growing_vectors *v, size_t output, double coefficient)
 {
     for (size_t i = 0; i < v->banks; i++)
         if (v->bank[i].output == output && v->bank[i].coefficient == coefficient) return &v->bank[i];
@@ -422,7 +422,7 @@ static bank *bank_of(vector_online *v, size_t output, double coefficient)
     return &v->bank[v->banks++];
 }
 
-static bool keep_in_bank(vector_online *v, bank *b)
+static bool keep_in_bank(growing_vectors *v, bank *b)
 {
     if (b->count == b->blocks * ESPI_BLOCK) {
         if (!espi_reserve(&b->block, &b->block_capacity, b->blocks + 1, sizeof *b->block)) return false;
@@ -434,7 +434,7 @@ static bool keep_in_bank(vector_online *v, bank *b)
 }
 
 /* Gives every example one column instead. */
-static bool leave_banks(vector_online *v)
+static bool leave_banks(growing_vectors *v)
 {
     for (size_t i = 0; i < v->banks; i++) espi_free(v->bank[i].block);
     espi_postings_free(&v->postings);
@@ -445,7 +445,7 @@ static bool leave_banks(vector_online *v)
     return true;
 }
 
-static bool keep_in_banks(vector_online *v, const double *coefficient)
+static bool keep_in_banks(growing_vectors *v, const double *coefficient)
 {
     for (size_t k = 0; k < v->outputs; k++) {
         if (coefficient[k] == 0.0) continue;
@@ -455,7 +455,7 @@ static bool keep_in_banks(vector_online *v, const double *coefficient)
     return true;
 }
 
-static bool banks_suit(const vector_online *v)
+static bool banks_suit(const growing_vectors *v)
 {
     for (size_t i = 0; i < v->x.entries; i++)
         if (v->x.value[i] != 1.0) return false;
@@ -463,7 +463,7 @@ static bool banks_suit(const vector_online *v)
            v->banked_columns <= SPARE_COLUMNS + EXAMPLE_COLUMNS * v->count;
 }
 
-static bool keep_example(vector_online *v, const double *coefficient)
+static bool keep_example(growing_vectors *v, const double *coefficient)
 {
     if (is_folded(v)) return keep_weights(v, coefficient);
     if (!v->rows && !keep_coefficients(v, coefficient)) return false;
@@ -477,18 +477,18 @@ static bool keep_example(vector_online *v, const double *coefficient)
     return v->banked ? keep_in_banks(v, coefficient) : espi_postings_add(&v->postings, v->x, v->count);
 }
 
-static esp_status keep(espi_online_part *part, const double *coefficient, esp_error *err)
+static esp_status keep(espi_growing_part *part, const double *coefficient, esp_error *err)
 {
-    vector_online *v = view(part);
+    growing_vectors *v = view(part);
     if (v->count >= UINT32_MAX - 1 || !keep_example(v, coefficient)) return espi_no_memory(err);
     v->count++;
     v->known_names = v->names.count;
     return ESP_OK;
 }
 
-static void measure(const espi_online_part *part, espi_online_size *size)
+static void measure(const espi_growing_part *part, espi_growing_size *size)
 {
-    const vector_online *v = (const vector_online *)(const void *)part;
+    const growing_vectors *v = (const growing_vectors *)(const void *)part;
     const espi_bag *w = &v->words;
     size->bytes += sizeof *v + espi_postings_bytes(&v->postings) + espi_symbols_bytes(&v->names);
     size->bytes += w->row_capacity * sizeof *w->row + w->feature_capacity * sizeof *w->feature +
@@ -504,7 +504,7 @@ static void measure(const espi_online_part *part, espi_online_size *size)
                        v->weighted[k].coefficient_capacity * sizeof *v->weighted[k].coefficient;
 }
 
-const espi_online_class espi_vector_online = {
+const espi_growing_class espi_vector_growing = {
     .open = bind,
     .close = release,
     .look = look,

@@ -34,7 +34,7 @@ typedef struct postings { /* trees kept that have a leaf */
 } postings;
 
 typedef struct tree_part {
-    espi_online_part part;
+    espi_growing_part part;
     const espi_leaf *leaf;
     const espi_forest *forest;
     espi_tree_algorithm algorithm;
@@ -73,9 +73,9 @@ typedef struct tree_part {
     size_t lists, list_capacity;
 } tree_part;
 
-static tree_part *view(espi_online_part *part) { return (tree_part *)(void *)part; }
+static tree_part *view(espi_growing_part *part) { return (tree_part *)(void *)part; }
 
-static void close_part(espi_online_part *part)
+static void close_part(espi_growing_part *part)
 {
     tree_part *t = view(part);
     if (t == NULL) return;
@@ -103,7 +103,7 @@ static void close_part(espi_online_part *part)
 }
 
 static esp_status open_part(const espi_leaf *leaf, const espi_column *column, espi_form form, size_t outputs, bool rows,
-                            const esp_run *run, espi_online_part **out, esp_error *err)
+                            const esp_run *run, espi_growing_part **out, esp_error *err)
 {
     tree_part *t = espi_alloc_zero(1, sizeof *t);
     *out = NULL;
@@ -190,7 +190,7 @@ static bool count_leaves(tree_part *t)
     return true;
 }
 
-static esp_status look(espi_online_part *part, size_t row, esp_error *err)
+static esp_status look(espi_growing_part *part, size_t row, esp_error *err)
 {
     tree_part *t = view(part);
     t->root = t->forest->root[row];
@@ -200,7 +200,7 @@ static esp_status look(espi_online_part *part, size_t row, esp_error *err)
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status self(espi_online_part *part, double *value, esp_error *err)
+static esp_status self(espi_growing_part *part, double *value, esp_error *err)
 {
     tree_part *t = view(part);
     esp_status status = ESP_OK;
@@ -221,7 +221,7 @@ static bool pair(tree_part *t, size_t example, double *value)
                                                             value);
 }
 
-static esp_status row(espi_online_part *part, double *out, esp_error *err)
+static esp_status row(espi_growing_part *part, double *out, esp_error *err)
 {
     tree_part *t = view(part);
     esp_status status = ESP_OK;
@@ -239,7 +239,7 @@ static esp_status row(espi_online_part *part, double *out, esp_error *err)
     return status;
 }
 
-static esp_status score(espi_online_part *part, double *out, double *magnitude, esp_error *err)
+static esp_status score(espi_growing_part *part, double *out, double *magnitude, esp_error *err)
 {
     tree_part *t = view(part);
     double *score = t->sums;
@@ -345,7 +345,7 @@ static bool keep_leaf(tree_part *t, leaf_count leaf, const double *coefficient)
     return true;
 }
 
-static esp_status keep(espi_online_part *part, const double *coefficient, esp_error *err)
+static esp_status keep(espi_growing_part *part, const double *coefficient, esp_error *err)
 {
     tree_part *t = view(part);
     bool ok = true;
@@ -364,7 +364,7 @@ static esp_status keep(espi_online_part *part, const double *coefficient, esp_er
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-static void measure(const espi_online_part *part, espi_online_size *size)
+static void measure(const espi_growing_part *part, espi_growing_size *size)
 {
     const tree_part *t = (const tree_part *)(const void *)part;
     size->nodes += t->nodes;
@@ -382,11 +382,11 @@ static void measure(const espi_online_part *part, espi_online_size *size)
     for (size_t i = 0; i < t->lists; i++) size->bytes += t->list[i].capacity * sizeof(posting);
 }
 
-const espi_online_class espi_tree_online = {.open = open_part,
-                                            .close = close_part,
-                                            .look = look,
-                                            .self = self,
-                                            .row = row,
-                                            .score = score,
-                                            .keep = keep,
-                                            .measure = measure};
+const espi_growing_class espi_tree_growing = {.open = open_part,
+                                              .close = close_part,
+                                              .look = look,
+                                              .self = self,
+                                              .row = row,
+                                              .score = score,
+                                              .keep = keep,
+                                              .measure = measure};

@@ -1,9 +1,9 @@
-/* A growing sum of kernels, term by term (online.h). */
-#include "kernel/evaluate/online.h"
+/* A growing sum of kernels, term by term (growing.h). */
+#include "kernel/evaluate/growing.h"
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "kernel/expression/terms.h"
 
 #include <math.h>
@@ -14,16 +14,16 @@ typedef struct buffer { /* a row of kernel values */
     size_t capacity;
 } buffer;
 
-struct espi_online {
+struct espi_growing {
     const esp_kernel *kernel;
     size_t outputs, kept;
-    bool rows;               /* some term is put together from rows */
-    espi_online_part **part; /* per leaf */
+    bool rows;                /* some term is put together from rows */
+    espi_growing_part **part; /* per leaf */
     espi_term *term;
     size_t terms;
     bool *folded;        /* per term: a leaf that is scored in one go */
-    double *scale;       /* per op: of the example at hand, 1 / sqrt(K(x, x)) of what an ESPI_NORM normalises */
-    double *value;       /* per op: K(x, x) of the example at hand */
+    double *scale;       /* per op: of the current example, 1 / sqrt(K(x, x)) of what an ESPI_NORM normalises */
+    double *value;       /* per op: K(x, x) of the current example */
     buffer *kept_scale;  /* per op: the same scale of the examples kept */
     buffer *row;         /* per op: kernel values */
     double *coefficient; /* example e, output k; kept if some term is not folded */
@@ -31,11 +31,11 @@ struct espi_online {
     double *part_score, *part_coefficient; /* scratch, per output */
 };
 
-void espi_online_free(espi_online *o)
+void espi_growing_free(espi_growing *o)
 {
     if (o == NULL) return;
     for (size_t i = 0; o->part != NULL && i < o->kernel->leaves; i++)
-        if (o->part[i] != NULL) o->kernel->leaf[i].class->online->close(o->part[i]);
+        if (o->part[i] != NULL) o->kernel->leaf[i].class->growing->close(o->part[i]);
     for (size_t i = 0; i < o->kernel->ops; i++) {
         if (o->kept_scale != NULL) espi_free(o->kept_scale[i].value);
         if (o->row != NULL) espi_free(o->row[i].value);
@@ -53,12 +53,12 @@ void espi_online_free(espi_online *o)
     espi_free(o);
 }
 
-static esp_status open_leaf(espi_online *o, const esp_dataset *examples, espi_form form, size_t number,
+static esp_status open_leaf(espi_growing *o, const esp_dataset *examples, espi_form form, size_t number,
                             const esp_run *run, esp_error *err)
 {
     const espi_leaf *leaf = &o->kernel->leaf[number];
     const espi_column *column;
-    if (leaf->class->online == NULL)
+    if (leaf->class->growing == NULL)
         return espi_fail(err, ESP_ERR_PARAM,
                          "the kernel %s cannot be learned example by example; the learner svm takes it",
                          leaf->class->name);
@@ -67,13 +67,13 @@ static esp_status open_leaf(espi_online *o, const esp_dataset *examples, espi_fo
     bool rows = true;
     for (size_t k = 0; k < o->terms; k++)
         if (o->folded[k] && o->term[k].number == number) rows = false;
-    return leaf->class->online->open(leaf, column, form, o->outputs, rows, run, &o->part[number], err);
+    return leaf->class->growing->open(leaf, column, form, o->outputs, rows, run, &o->part[number], err);
 }
 
-esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples, espi_form form, size_t outputs,
-                           const esp_run *run, espi_online **out, esp_error *err)
+esp_status espi_growing_new(const esp_kernel *kernel, const esp_dataset *examples, espi_form form, size_t outputs,
+                            const esp_run *run, espi_growing **out, esp_error *err)
 {
-    espi_online *o = espi_alloc_zero(1, sizeof *o);
+    espi_growing *o = espi_alloc_zero(1, sizeof *o);
     *out = NULL;
     if (o == NULL) return espi_no_memory(err);
     o->kernel = kernel;
@@ -96,22 +96,22 @@ esp_status espi_online_new(const esp_kernel *kernel, const esp_dataset *examples
     }
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++) status = open_leaf(o, examples, form, i, run, err);
     if (status == ESP_OK) *out = o;
-    else espi_online_free(o);
+    else espi_growing_free(o);
     return status;
 }
 
-size_t espi_online_count(const espi_online *o) { return o->kept; }
+size_t espi_growing_count(const espi_growing *o) { return o->kept; }
 
-espi_online_size espi_online_measure(const espi_online *o)
+espi_growing_size espi_growing_measure(const espi_growing *o)
 {
-    espi_online_size size = {.bytes = o->coefficient_capacity * sizeof *o->coefficient};
-    for (size_t i = 0; i < o->kernel->leaves; i++) o->kernel->leaf[i].class->online->measure(o->part[i], &size);
+    espi_growing_size size = {.bytes = o->coefficient_capacity * sizeof *o->coefficient};
+    for (size_t i = 0; i < o->kernel->leaves; i++) o->kernel->leaf[i].class->growing->measure(o->part[i], &size);
     for (size_t i = 0; i < o->kernel->ops; i++)
         size.bytes += (o->kept_scale[i].capacity + o->row[i].capacity) * sizeof(double);
     return size;
 }
 
-/* ----------------------------------------------------- the example at hand */
+/* ----------------------------------------------------- the current example */
 
 /* Whether K(x, x) of some op is needed: some norm stands above it. */
 static bool has_norm(const esp_kernel *kernel)
@@ -122,7 +122,7 @@ static bool has_norm(const esp_kernel *kernel)
 }
 
 /* K(x, x) of every op, and the scale of every norm. */
-static esp_status look_at_selves(espi_online *o, esp_error *err)
+static esp_status look_at_selves(espi_growing *o, esp_error *err)
 {
     double *value = o->value;
     for (size_t i = 0; i < o->kernel->ops; i++) {
@@ -130,7 +130,7 @@ static esp_status look_at_selves(espi_online *o, esp_error *err)
         esp_status status = ESP_OK;
         switch (op->kind) {
         case ESPI_LEAF_OP:
-            status = o->kernel->leaf[op->left].class->online->self(o->part[op->left], &value[i], err);
+            status = o->kernel->leaf[op->left].class->growing->self(o->part[op->left], &value[i], err);
             break;
         case ESPI_SUM: value[i] = value[op->left] + value[op->right]; break;
         case ESPI_PRODUCT: value[i] = value[op->left] * value[op->right]; break;
@@ -150,18 +150,18 @@ static esp_status look_at_selves(espi_online *o, esp_error *err)
     return ESP_OK;
 }
 
-esp_status espi_online_look(espi_online *o, esp_error *err)
+esp_status espi_growing_look(espi_growing *o, esp_error *err)
 {
     esp_status status = ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < o->kernel->leaves; i++)
-        status = o->kernel->leaf[i].class->online->look(o->part[i], o->kept, err);
+        status = o->kernel->leaf[i].class->growing->look(o->part[i], o->kept, err);
     if (status == ESP_OK && has_norm(o->kernel)) status = look_at_selves(o, err);
     return status;
 }
 
 /* -------------------------------------------------------------------- rows */
 
-static double combine(const espi_online *o, const espi_op *op, size_t number, double left, double right, size_t e)
+static double combine(const espi_growing *o, const espi_op *op, size_t number, double left, double right, size_t e)
 {
     switch (op->kind) {
     case ESPI_SUM: return left + right;
@@ -175,7 +175,7 @@ static double combine(const espi_online *o, const espi_op *op, size_t number, do
 }
 
 /* Kernel values of an op and all below it; operands come before operators. */
-static esp_status make_row(espi_online *o, size_t last, esp_error *err)
+static esp_status make_row(espi_growing *o, size_t last, esp_error *err)
 {
     size_t first = last; /* the program of an op ends with it and starts with its leftmost leaf */
     while (o->kernel->op[first].kind != ESPI_LEAF_OP) first = o->kernel->op[first].left;
@@ -184,7 +184,7 @@ static esp_status make_row(espi_online *o, size_t last, esp_error *err)
         buffer *b = &o->row[i];
         if (!espi_reserve(&b->value, &b->capacity, o->kept, sizeof *b->value)) return espi_no_memory(err);
         if (op->kind == ESPI_LEAF_OP) {
-            const esp_status status = o->kernel->leaf[op->left].class->online->row(o->part[op->left], b->value, err);
+            const esp_status status = o->kernel->leaf[op->left].class->growing->row(o->part[op->left], b->value, err);
             if (status != ESP_OK) return status;
             continue;
         }
@@ -197,7 +197,7 @@ static esp_status make_row(espi_online *o, size_t last, esp_error *err)
 
 /* ------------------------------------------------------------------ scores */
 
-static esp_status score_by_row(espi_online *o, const espi_term *t, double *score, double *magnitude, esp_error *err)
+static esp_status score_by_row(espi_growing *o, const espi_term *t, double *score, double *magnitude, esp_error *err)
 {
     const esp_status status = make_row(o, t->op, err);
     for (size_t k = 0; k < o->outputs; k++) score[k] = 0.0;
@@ -211,7 +211,7 @@ static esp_status score_by_row(espi_online *o, const espi_term *t, double *score
     return status;
 }
 
-esp_status espi_online_score(espi_online *o, double *score, double *magnitude, esp_error *err)
+esp_status espi_growing_score(espi_growing *o, double *score, double *magnitude, esp_error *err)
 {
     for (size_t k = 0; k < o->outputs; k++) score[k] = 0.0;
     *magnitude = 0.0;
@@ -219,7 +219,7 @@ esp_status espi_online_score(espi_online *o, double *score, double *magnitude, e
         const espi_term *t = &o->term[i];
         double *part = o->part_score, size;
         const esp_status status =
-            o->folded[i] ? o->kernel->leaf[t->number].class->online->score(o->part[t->number], part, &size, err)
+            o->folded[i] ? o->kernel->leaf[t->number].class->growing->score(o->part[t->number], part, &size, err)
                          : score_by_row(o, t, part, &size, err);
         if (status != ESP_OK) return status;
         const double scale = o->folded[i] && t->norm ? o->scale[t->op] : 1.0;
@@ -238,7 +238,7 @@ esp_status espi_online_score(espi_online *o, double *score, double *magnitude, e
 /* ----------------------------------------------------------------- keeping */
 
 /* What rows need. */
-static bool keep_rest(espi_online *o, const double *coefficient)
+static bool keep_rest(espi_growing *o, const double *coefficient)
 {
     if (!o->rows) return true;
     for (size_t i = 0; i < o->kernel->ops; i++) {
@@ -254,14 +254,14 @@ static bool keep_rest(espi_online *o, const double *coefficient)
 }
 
 /* The term in which a leaf is folded; NULL: it is asked for rows. */
-static const espi_term *term_of(const espi_online *o, size_t leaf)
+static const espi_term *term_of(const espi_growing *o, size_t leaf)
 {
     for (size_t i = 0; i < o->terms; i++)
         if (o->folded[i] && o->term[i].number == leaf) return &o->term[i];
     return NULL;
 }
 
-esp_status espi_online_keep(espi_online *o, const double *coefficient, esp_error *err)
+esp_status espi_growing_keep(espi_growing *o, const double *coefficient, esp_error *err)
 {
     if (!keep_rest(o, coefficient)) return espi_no_memory(err);
     esp_status status = ESP_OK;
@@ -269,7 +269,7 @@ esp_status espi_online_keep(espi_online *o, const double *coefficient, esp_error
         const espi_term *t = term_of(o, i);
         const double scale = t == NULL ? 1.0 : t->weight * (t->norm ? o->scale[t->op] : 1.0);
         for (size_t k = 0; k < o->outputs; k++) o->part_coefficient[k] = scale * coefficient[k];
-        status = o->kernel->leaf[i].class->online->keep(o->part[i], o->part_coefficient, err);
+        status = o->kernel->leaf[i].class->growing->keep(o->part[i], o->part_coefficient, err);
     }
     if (status == ESP_OK) o->kept++;
     return status;
