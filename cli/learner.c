@@ -188,7 +188,7 @@ esp_run cli_learn_run(const cli_settings *settings)
     esp_run run = cli_run(settings);
     if (settings->memory == 0) run.memory /= 2;
     watching = settings;
-    run.tell = settings->verbose ? on_tell : NULL;
+    run.message = settings->verbose ? on_tell : NULL;
     return run;
 }
 

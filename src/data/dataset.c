@@ -365,3 +365,8 @@ bool esp_dataset_target_is_number(const esp_dataset *data)
 {
     return data->target_name != NULL && data->target_numbers == data->rows;
 }
+
+esp_status espi_no_target(esp_status status, esp_error *err)
+{
+    return espi_suggest(err, espi_fail(err, status, "the data have no target"), "target", NULL);
+}

@@ -114,4 +114,7 @@ typedef esp_status (*espi_row_task)(void *context, const esp_dataset *data, size
 esp_status espi_dataset_stream(const char *path, const esp_read_options *options, const esp_run *run,
                                espi_row_task task, void *context, uint64_t *bad, esp_error *err);
 
+/* Fails because the data have no target. Returns `status`. */
+esp_status espi_no_target(esp_status status, esp_error *err);
+
 #endif

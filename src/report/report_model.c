@@ -124,7 +124,7 @@ static esp_status add_texts(espi_text *t, const esp_model *m, esp_error *err)
     espi_free(kernel);
     esp_status status = esp_model_summary(m, &summary, err);
     if (status == ESP_OK) espi_json_text_of(t, "summary", summary);
-    if (status == ESP_OK && m->process != NULL) status = esp_model_hyperparameters(m, &hyperparameters, err);
+    if (status == ESP_OK && m->gaussian != NULL) status = esp_model_hyperparameters(m, &hyperparameters, err);
     if (hyperparameters != NULL) espi_json_text_of(t, "hyperparameters", hyperparameters);
     esp_text_free(summary);
     esp_text_free(hyperparameters);
@@ -150,7 +150,7 @@ esp_status espi_report_model(espi_report *r, esp_error *err)
     for (size_t c = 0; c < m->classes; c++) espi_json_string(t, m->class_name[c], strlen(m->class_name[c]));
     espi_json_close(t, ']');
     espi_json_flag_of(t, "pairs", m->one_vs_one);
-    espi_json_flag_of(t, "probabilities", m->platt != NULL || (m->process != NULL && m->classes > 0));
+    espi_json_flag_of(t, "probabilities", m->platt != NULL || (m->gaussian != NULL && m->classes > 0));
     espi_json_flag_of(t, "vote", m->vote);
     espi_json_flag_of(t, "finished", esp_model_is_finished(m));
     espi_json_count_of(t, "support", m->support->rows);
