@@ -14,12 +14,13 @@
  * 0 unless both are inner nodes and have a cell: a child of the one and a child of the other with equal labels.
  *
  * The excess is computed for one tree against all trees of the columns at once. Every different subtree of the columns
- * is a vertex. Vertices of one label are a group; those with the same names of children too have one shape, and against
- * a given subtree all vertices of a shape have the same cells. So for each different subtree v of a tree, bottom up: an
- * index (group, label of a child) -> (shape, position) gives the cells, shape by shape; S is computed for all vertices
- * of a shape side by side; the results are the column of v over the vertices of its group, dropped when the last parent
- * of v is done. Added up, the columns are w(u), scattered over the occurrences of u for a Gram row, or multiplied with
- * f(u) for a score. Nothing recurses; a row costs O(cells that exist); memory is O(largest group * live columns).
+ * is a vertex. Vertices of one label are a group; those of one production, with the same names of children too, have
+ * one shape, and against a given subtree all vertices of a shape have the same cells. So for each different subtree v
+ * of a tree, bottom up: an index (group, label of a child) -> (shape, position) gives the cells, shape by shape; S is
+ * computed for all vertices of a shape side by side; the results are the column of v over the vertices of its group,
+ * dropped when the last parent of v is done. Added up, the columns are w(u), scattered over the occurrences of u for a
+ * Gram row, or multiplied with f(u) for a score. Nothing recurses; a row costs O(cells that exist); memory is O(largest
+ * group * live columns).
  *
  *     ptk_kernel.c    the kernel class: parameters, binding to data, and which of the files below computes what
  *     trees.c         trees as lists of their different subtrees, with shapes and counts of names
@@ -93,7 +94,7 @@ typedef struct espi_ptk_count { /* how often a name occurs in a tree */
     double count;
 } espi_ptk_count;
 
-typedef struct espi_ptk_shape {
+typedef struct espi_ptk_shape { /* a production of the forest; in order of first appearance */
     uint32_t group;
     uint32_t children;
     size_t name; /* of its children: child_name[name + k] */
@@ -109,9 +110,6 @@ typedef struct espi_ptk_trees { /* those of one side */
     size_t shapes, shape_capacity;
     uint32_t *child_name;
     size_t child_names, child_name_capacity;
-    espi_ptk_map start, step; /* shapes as a trie: the label, then child by child */
-    uint32_t *ends;           /* shapes that end at a state of the trie */
-    size_t end_capacity;
 
     size_t trees;
     struct espi_ptk_start {
@@ -145,13 +143,14 @@ static inline espi_ptk_tree espi_ptk_tree_of(const espi_ptk_trees *trees, size_t
 /* Scratch of espi_ptk_trees_make; one serves many calls for one forest. Zeroed is empty. */
 typedef struct espi_ptk_builder {
     uint32_t *index;   /* vertex -> its node in the current tree; else ESPI_NO_NODE */
-    uint32_t *shape;   /* vertex -> its shape; else ESPI_NO_NODE */
+    uint32_t *shape;   /* production -> its shape; else ESPI_NO_NODE */
     double *count;     /* name -> occurrences in the current tree; else 0 */
     uint32_t *touched; /* such names */
     uint32_t *last;    /* group -> its newest node in the current tree ... */
-    size_t *stamp;     /* ... if this is the tree's number + 1 */
+    size_t *stamp;     /* ... if this is the number of that tree */
+    size_t trees;      /* of all calls so far */
     espi_walk walk;
-    size_t index_count, index_capacity, shape_capacity, count_capacity, touched_capacity, last_capacity, stamp_capacity;
+    size_t count_capacity, touched_capacity, last_capacity, stamp_capacity;
 } espi_ptk_builder;
 void espi_ptk_builder_free(espi_ptk_builder *builder);
 

@@ -21,9 +21,6 @@ void espi_ptk_trees_free(espi_ptk_trees *t)
     if (t == NULL) return;
     espi_ptk_map_free(&t->group);
     espi_ptk_map_free(&t->name);
-    espi_ptk_map_free(&t->start);
-    espi_ptk_map_free(&t->step);
-    espi_free(t->ends);
     espi_free(t->shape);
     espi_free(t->child_name);
     espi_free(t->tree);
@@ -53,38 +50,21 @@ static uint32_t name_of(const espi_ptk_trees *t, espi_ref node)
     return shared_name(t, espi_production_of(t->forest, node)->label * 2 + 1);
 }
 
-/* Where a production ends in the trie of shapes. States of both maps are numbered together: even ones are starts. */
-static bool find_state(espi_ptk_trees *t, const espi_production *p, size_t *state)
+/* The shape of a vertex, added if new; ESPI_NO_NODE: out of memory. */
+static uint32_t shape_of(const tree_maker *m, espi_ref vertex)
 {
-    uint32_t number = espi_ptk_map_add(&t->start, espi_ptk_label(shared_name(t, p->label * 2)));
-    if (number == ESPI_NO_NODE || t->step.count >= INT32_MAX || t->start.count >= INT32_MAX) return false;
-    *state = (size_t)number * 2;
-    for (size_t k = 0; k < p->arity; k++) {
-        const uint32_t name = shared_name(t, t->forest->child_label[p->children + k]);
-        number = espi_ptk_map_add(&t->step, (uint64_t)*state << 32 | name);
-        if (number == ESPI_NO_NODE) return false;
-        *state = (size_t)number * 2 + 1;
-    }
-    const size_t had = t->end_capacity;
-    if (!espi_reserve(&t->ends, &t->end_capacity, *state + 1, sizeof *t->ends)) return false;
-    if (t->end_capacity > had) memset(t->ends + had, 0xFF, (t->end_capacity - had) * sizeof *t->ends);
-    return true;
-}
-
-/* The shape of a production, added if new; ESPI_NO_NODE: out of memory. */
-static uint32_t shape_of(espi_ptk_trees *t, const espi_production *p)
-{
-    size_t state;
-    if (!find_state(t, p, &state)) return ESPI_NO_NODE;
-    if (t->ends[state] != ESPI_NO_NODE) return t->ends[state];
-    const uint32_t group = espi_ptk_map_add(&t->group, espi_ptk_label(shared_name(t, p->label * 2)));
+    espi_ptk_trees *t = m->trees;
+    const espi_production *p = espi_production_of(t->forest, vertex);
+    uint32_t *shape = &m->builder->shape[t->forest->vertex[vertex].production];
+    if (*shape != ESPI_NO_NODE) return *shape;
+    const uint32_t group = espi_ptk_map_add(&t->group, espi_ptk_label(name_of(t, vertex)));
     if (group == ESPI_NO_NODE || !espi_reserve(&t->shape, &t->shape_capacity, t->shapes + 1, sizeof *t->shape) ||
         !espi_reserve(&t->child_name, &t->child_name_capacity, t->child_names + p->arity, sizeof *t->child_name))
         return ESPI_NO_NODE;
     t->shape[t->shapes] = (espi_ptk_shape){.group = group, .children = p->arity, .name = t->child_names};
     for (size_t k = 0; k < p->arity; k++)
         t->child_name[t->child_names++] = shared_name(t, t->forest->child_label[p->children + k]);
-    return t->ends[state] = (uint32_t)t->shapes++;
+    return *shape = (uint32_t)t->shapes++;
 }
 
 /* ------------------------------------------------------------------ trees */
@@ -98,10 +78,9 @@ static bool stamp_group(tree_maker *m, uint32_t group, espi_ptk_node *node, size
         !espi_reserve(&b->stamp, &b->stamp_capacity, group + 1, sizeof *b->stamp))
         return false;
     if (b->stamp_capacity > had) memset(b->stamp + had, 0, (b->stamp_capacity - had) * sizeof *b->stamp);
-    const size_t tree = m->trees->trees + 1;
-    node->alone = b->stamp[group] != tree;
-    if (!node->alone) m->trees->node[m->trees->tree[tree - 1].node + b->last[group]].alone = false;
-    b->stamp[group] = tree;
+    node->alone = b->stamp[group] != b->trees;
+    if (!node->alone) m->trees->node[m->trees->tree[m->trees->trees].node + b->last[group]].alone = false;
+    b->stamp[group] = b->trees;
     b->last[group] = (uint32_t)number;
     return true;
 }
@@ -111,17 +90,16 @@ static bool add_node(tree_maker *m, espi_ref vertex)
     espi_ptk_trees *t = m->trees;
     espi_ptk_builder *b = m->builder;
     const struct espi_ptk_start start = t->tree[t->trees];
-    const espi_production *p = espi_production_of(t->forest, vertex);
+    const size_t arity = espi_production_of(t->forest, vertex)->arity;
     const espi_ref *child = t->forest->child + t->forest->vertex[vertex].children;
-    if (b->shape[vertex] == ESPI_NO_NODE) b->shape[vertex] = shape_of(t, p);
-    const uint32_t shape = b->shape[vertex];
+    const uint32_t shape = shape_of(m, vertex);
     if (shape == ESPI_NO_NODE || !espi_reserve(&t->node, &t->node_capacity, m->at.node + 1, sizeof *t->node) ||
-        !espi_reserve(&t->child, &t->child_capacity, m->at.child + p->arity, sizeof *t->child))
+        !espi_reserve(&t->child, &t->child_capacity, m->at.child + arity, sizeof *t->child))
         return false;
     const size_t number = m->at.node - start.node;
     espi_ptk_node *node = &t->node[m->at.node];
     *node = (espi_ptk_node){.shape = shape, .vertex = vertex, .first = (uint32_t)(m->at.child - start.child)};
-    for (size_t k = 0; k < p->arity; k++) {
+    for (size_t k = 0; k < arity; k++) {
         const uint32_t below = espi_is_leaf(child[k]) ? ESPI_NO_NODE : b->index[child[k]];
         if (below != ESPI_NO_NODE) t->node[start.node + below].uses++;
         t->child[m->at.child++] = below;
@@ -174,6 +152,7 @@ static bool add_tree(tree_maker *m, espi_ref root)
     size_t touched = 0;
     espi_ref vertex;
     t->tree[t->trees] = m->at;
+    b->trees++;
     bool failed = !espi_walk_start(&b->walk, t->forest, root);
     while (!failed && (vertex = espi_walk_next_new(&b->walk, b->index, &failed)) != ESPI_NO_NODE)
         failed = !add_node(m, vertex);
@@ -189,19 +168,13 @@ static bool add_tree(tree_maker *m, espi_ref root)
     return !failed;
 }
 
-/* Room for all vertices of the forest. */
-static bool fit_builder(espi_ptk_builder *b, size_t vertices)
+/* An array of ESPI_NO_NODE, unless there is one; false: out of memory. */
+static bool make_blank(uint32_t **array, size_t count)
 {
-    const size_t had = b->index_count;
-    if (!espi_reserve(&b->index, &b->index_capacity, vertices, sizeof *b->index) ||
-        !espi_reserve(&b->shape, &b->shape_capacity, vertices, sizeof *b->shape))
-        return false;
-    for (size_t i = 0; i < b->stamp_capacity; i++) b->stamp[i] = 0;
-    if (vertices <= had) return true;
-    memset(b->index + had, 0xFF, (vertices - had) * sizeof *b->index);
-    memset(b->shape + had, 0xFF, (vertices - had) * sizeof *b->shape);
-    b->index_count = vertices;
-    return true;
+    if (*array != NULL) return true;
+    *array = espi_alloc(count, sizeof **array);
+    if (*array != NULL) memset(*array, 0xFF, count * sizeof **array);
+    return *array != NULL;
 }
 
 bool espi_ptk_trees_make(espi_ptk_trees *t, const espi_forest *forest, const uint32_t *symbol, const espi_ref *root,
@@ -210,10 +183,11 @@ bool espi_ptk_trees_make(espi_ptk_trees *t, const espi_forest *forest, const uin
     tree_maker m = {.trees = t, .builder = b};
     t->forest = forest;
     t->symbol = symbol;
-    if (!fit_builder(b, forest->vertices)) return false;
+    if (!make_blank(&b->index, forest->vertices) || !make_blank(&b->shape, forest->productions)) return false;
     t->tree = espi_alloc_zero(roots + 1, sizeof *t->tree);
     bool ok = t->tree != NULL;
     for (size_t i = 0; ok && i < roots; i++) ok = add_tree(&m, root[i]);
-    for (size_t i = 0; i < m.at.node; i++) b->shape[t->node[i].vertex] = ESPI_NO_NODE; /* for the next call */
+    for (size_t i = 0; i < m.at.node; i++) /* for the next call */
+        b->shape[forest->vertex[t->node[i].vertex].production] = ESPI_NO_NODE;
     return ok;
 }
