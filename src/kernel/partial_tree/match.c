@@ -168,6 +168,8 @@ static void use_names(const espi_ptk_matcher *m, sink *s)
     add_waiting(m, s);
 }
 
+/* ------------------------------------------------------- sums and columns */
+
 /* The w of a group that several nodes share: zeros at first. */
 static espi_ptk_sum *sum_of(espi_ptk_matcher *m, uint32_t g)
 {
@@ -187,8 +189,6 @@ static espi_ptk_sum *sum_of(espi_ptk_matcher *m, uint32_t g)
     return s;
 }
 
-/* --------------------------------------------------------------- columns */
-
 /* A column for a node, which becomes its first user. */
 static double *take_column(espi_ptk_matcher *m, size_t node, uint32_t group)
 {
@@ -198,21 +198,21 @@ static double *take_column(espi_ptk_matcher *m, size_t node, uint32_t group)
         if (!espi_reserve(&m->column, &m->column_capacity, m->columns + 1, sizeof *m->column)) return NULL;
         m->column[m->columns++] = (espi_ptk_column){0};
     }
-    espi_ptk_column *s = &m->column[number];
+    espi_ptk_column *c = &m->column[number];
     const size_t size = m->index->size[group] * m->lanes;
-    s->group = group;
-    if (!espi_reserve(&s->value, &s->capacity, size, sizeof *s->value)) return NULL;
-    memset(s->value, 0, size * sizeof *s->value);
+    c->group = group;
+    if (!espi_reserve(&c->value, &c->capacity, size, sizeof *c->value)) return NULL;
+    memset(c->value, 0, size * sizeof *c->value);
     m->steps += size;
-    return s->value;
+    return c->value;
 }
 
 static void leave_column(espi_ptk_matcher *m, uint32_t number)
 {
     const double pending = espi_pool_leave(&m->pool, number);
     if (pending == 0.0) return;
-    const espi_ptk_column *s = &m->column[number];
-    add_ptk_column(m->sum[m->sum_of[s->group] - 1].w, s->value, m->index->size[s->group] * m->lanes, pending);
+    const espi_ptk_column *c = &m->column[number];
+    add_ptk_column(m->sum[m->sum_of[c->group] - 1].w, c->value, m->index->size[c->group] * m->lanes, pending);
 }
 
 static void release_column(espi_ptk_matcher *m, size_t node)
@@ -224,8 +224,7 @@ static void release_column(espi_ptk_matcher *m, size_t node)
 
 /* ----------------------------------------------------------------- nodes */
 
-/* The column of a node; *out is NULL if nothing in the index has cells with it. The shapes that have are left in `met`.
- */
+/* The column of a node, and in m->met the shapes that have cells with it; *out is NULL if there are none. */
 static esp_status make_column(espi_ptk_matcher *m, size_t number, uint32_t group, double **out, esp_error *err)
 {
     const espi_ptk_node *node = &m->tree->node[number];
@@ -326,7 +325,7 @@ static void release_children(espi_ptk_matcher *m, size_t number)
 }
 
 /* Uses and forgets the sums, and takes all columns back, also after a failure in the middle. */
-static void finish(espi_ptk_matcher *m, bool ok, sink *s)
+static void finish_tree(espi_ptk_matcher *m, bool ok, sink *s)
 {
     for (size_t i = 0; i < m->sums; i++) {
         const espi_ptk_sum *x = &m->sum[i];
@@ -342,13 +341,13 @@ static void finish(espi_ptk_matcher *m, bool ok, sink *s)
     espi_pool_end(&m->pool, ok);
 }
 
-/* Shapes come in order of the trees that brought them. */
-static uint32_t find_limit(const espi_ptk_index *d, size_t to)
+/* The first shape without a vertex in trees before `to`: shapes come in order of the trees that brought them. */
+static uint32_t find_limit(const espi_ptk_index *x, size_t to)
 {
-    size_t low = 0, high = d->trees->shapes;
+    size_t low = 0, high = x->trees->shapes;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (d->born[middle] < to) low = middle + 1;
+        if (x->first[x->block[middle].vertex] < to) low = middle + 1;
         else high = middle;
     }
     return (uint32_t)low;
@@ -367,7 +366,7 @@ static esp_status match_tree(espi_ptk_matcher *m, const espi_ptk_tree *tree, sin
         status = match_node(m, i, s, err);
         if (status == ESP_OK) release_children(m, i);
     }
-    finish(m, status == ESP_OK, s);
+    finish_tree(m, status == ESP_OK, s);
     return status;
 }
 

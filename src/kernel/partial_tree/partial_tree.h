@@ -42,7 +42,7 @@
 enum { ESPI_PTK_LAMBDA = 1, ESPI_PTK_MU, ESPI_PTK_TERMINAL, ESPI_PTK_LANES }; /* in the order of the parameters */
 enum { ESPI_PTK_POWERS = 64 };
 
-typedef struct espi_ptk_values { /* of the parameters, and what follows from them; with lanes (lanes.h) */
+typedef struct espi_ptk_values { /* of the parameters, and what follows from them; lanes: kernel/tree/lanes.h */
     double lambda, mu, terminal;
     double inner[ESPI_PTK_LANES];  /* the constant of two inner nodes ... */
     double leaf[ESPI_PTK_LANES];   /* ... and where one is a leaf */
@@ -65,6 +65,8 @@ static inline const double *espi_ptk_constant(const espi_ptk_values *values, uin
 {
     return (a & b & 1) != 0 ? values->inner : values->leaf;
 }
+
+/* ------------------------------------------------------------------- maps */
 
 typedef struct espi_ptk_map { /* keys <-> dense numbers in order of first appearance; of zeros: empty */
     uint64_t *key;            /* per number */
@@ -177,17 +179,16 @@ typedef struct espi_ptk_index {
         size_t vertex;      /* of the first of them among all vertices */
         size_t child;       /* places of the children: child[.. + l * vertices + rank] */
         size_t at;          /* occurrences: at[at .. at of the next block) */
-    } * block;              /* per shape of the trees, and one more */
-    uint32_t *born;         /* per shape: the first tree that has a vertex of it; in order */
+    } * block;              /* per shape, in order of the trees that brought the first vertex; and one more */
     uint32_t *size;         /* per group: vertices */
     uint32_t *first;        /* per vertex: the tree that brought it */
     uint32_t *child;
     espi_ptk_occurrence *at; /* in order of trees */
     espi_ptk_map list;       /* group << 32 | label of a child */
-    size_t *list_start;
+    size_t *list_start;      /* per list, and one more */
     struct espi_ptk_posting {
         uint32_t shape, position, name;
-    } * posting; /* of a list: in order of shapes, hence of the trees that brought them */
+    } * posting; /* children with the label; of a list in order of shapes */
     size_t vertices;
     size_t *name_start; /* per name, and one more */
     espi_ptk_occurrence *name_at;

@@ -11,7 +11,6 @@ void espi_ptk_index_free(espi_ptk_index *x)
     for (size_t a = 0; x->dense != NULL && a < x->trees->name.count; a++) espi_free(x->dense[a]);
     espi_free(x->dense);
     espi_free(x->block);
-    espi_free(x->born);
     espi_free(x->size);
     espi_free(x->first);
     espi_free(x->child);
@@ -36,19 +35,14 @@ typedef struct index_maker {
 /* Numbers vertices inside their shapes and counts all that needs room. */
 static size_t count_vertices(const index_maker *m)
 {
-    espi_ptk_index *x = m->index;
-    const espi_ptk_trees *t = x->trees;
+    const espi_ptk_trees *t = m->index->trees;
     size_t occurrences = 0;
-    for (size_t i = 0; i < t->trees; i++) {
-        for (size_t k = t->tree[i].node; k < t->tree[i + 1].node; k++) {
-            const espi_ptk_node *node = &t->node[k];
-            struct espi_ptk_block *b = &x->block[node->shape];
-            b->at += (size_t)node->count;
-            occurrences += (size_t)node->count;
-            if (m->rank[node->vertex] != ESPI_NO_NODE) continue;
-            if (b->vertices == 0) x->born[node->shape] = (uint32_t)i;
-            m->rank[node->vertex] = b->vertices++;
-        }
+    for (size_t k = 0; k < t->tree[t->trees].node; k++) {
+        const espi_ptk_node *node = &t->node[k];
+        struct espi_ptk_block *b = &m->index->block[node->shape];
+        b->at += (size_t)node->count;
+        occurrences += (size_t)node->count;
+        if (m->rank[node->vertex] == ESPI_NO_NODE) m->rank[node->vertex] = b->vertices++;
     }
     return occurrences;
 }
@@ -119,9 +113,8 @@ static bool index_vertices(espi_ptk_index *x)
     m.rank = espi_alloc(most, sizeof *m.rank);
     m.cursor = espi_alloc(t->shapes, sizeof *m.cursor);
     x->block = espi_alloc_zero(t->shapes + 1, sizeof *x->block);
-    x->born = espi_alloc(t->shapes, sizeof *x->born);
     x->size = espi_alloc_zero(t->group.count, sizeof *x->size);
-    bool ok = m.rank != NULL && m.cursor != NULL && x->block != NULL && x->born != NULL && x->size != NULL;
+    bool ok = m.rank != NULL && m.cursor != NULL && x->block != NULL && x->size != NULL;
     if (ok) {
         memset(m.rank, 0xFF, most * sizeof *m.rank);
         x->at = espi_alloc(count_vertices(&m), sizeof *x->at);
