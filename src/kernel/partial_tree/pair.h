@@ -1,9 +1,9 @@
-/* The partial tree kernel pair by pair (ptk_kernel.c has the definition), as it is published: a reference and a
- * baseline for the engine, which shares no code with it. */
+/* algorithm=pair: the kernel tree by tree, as published. A reference and a baseline for the matching of all trees at
+ * once, which shares no code with it. */
 #ifndef ESPI_PTK_PAIR_H
 #define ESPI_PTK_PAIR_H
 
-#include "data/forest.h"
+#include "kernel/partial_tree/partial_tree.h"
 
 typedef struct espi_ptk_flat { /* a tree as plain arrays of its nodes, leaves included, children before parents */
     size_t nodes;
@@ -20,7 +20,7 @@ typedef struct espi_ptk_flat { /* a tree as plain arrays of its nodes, leaves in
 } espi_ptk_flat;
 
 /* Lays out a tree in a zeroed flat; `symbol` takes the forest's symbols to shared numbers (NULL: they are). False:
- * memory is out; what is there is to be freed. */
+ * out of memory; what is there is to be freed. */
 bool espi_ptk_flat_fill(espi_ptk_flat *flat, const espi_forest *forest, espi_ref root, const uint32_t *symbol);
 void espi_ptk_flat_free(espi_ptk_flat *flat);
 
@@ -31,13 +31,9 @@ typedef struct espi_ptk_scratch { /* zeroed is empty */
     double *ended;
     size_t capacity[5];
     const esp_run *run; /* the calling thread's, to ask whether to go on; NULL in others */
-    size_t work;        /* since it was asked */
+    size_t steps;       /* since it was asked */
 } espi_ptk_scratch;
 void espi_ptk_scratch_free(espi_ptk_scratch *scratch);
-
-typedef struct espi_ptk_values {
-    double lambda, mu, terminal;
-} espi_ptk_values;
 
 /* K(a, b): every pair of nodes with equal labels once, in O(product of their numbers of children). */
 esp_status espi_ptk_pair(const espi_ptk_flat *a, const espi_ptk_flat *b, const espi_ptk_values *values,

@@ -1,4 +1,4 @@
-#include "kernel/partial_tree/ptk_pair.h"
+#include "kernel/partial_tree/pair.h"
 
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -140,7 +140,7 @@ static bool meet(const espi_ptk_flat *a, const espi_ptk_flat *b, espi_ptk_scratc
     return espi_reserve(&s->delta, &s->capacity[0], pairs, sizeof *s->delta);
 }
 
-/* S(i, j) of ptk_children.c; ended[l] is Q(k, l) of the row at hand. */
+/* S(i, j) by the table of children.c; ended[l] is Q(k, l) of the current row. */
 static esp_status chains(const espi_ptk_flat *a, size_t i, const espi_ptk_flat *b, size_t j, double lambda,
                          espi_ptk_scratch *s, double *out, esp_error *err)
 {
@@ -163,8 +163,8 @@ static esp_status chains(const espi_ptk_flat *a, size_t i, const espi_ptk_flat *
             ended[l] = row + lambda * above;
             corner = above;
         }
-        s->work += wide;
-        status = espi_progress_at_times(s->run, "computing the kernel", &s->work, err);
+        s->steps += wide;
+        status = espi_progress_at_times(s->run, "computing the kernel", &s->steps, err);
     }
     *out = sum;
     return status;
