@@ -156,7 +156,7 @@ esp_status espi_reader_feature(espi_reader *r, espi_column *column, size_t size,
     return status;
 }
 
-esp_status espi_reader_vector(espi_reader *r, const char *name, size_t size, espi_shape shape, espi_column **out,
+esp_status espi_reader_vector(espi_reader *r, const char *name, size_t size, espi_vector_shape shape, espi_column **out,
                               esp_error *err)
 {
     static const char *const words[] = {"named features", "an array", "one number"};
@@ -164,7 +164,7 @@ esp_status espi_reader_vector(espi_reader *r, const char *name, size_t size, esp
     const esp_status status = espi_reader_column(r, name, size, ESP_COLUMN_VECTOR, out, err);
     if (status != ESP_OK) return status;
     espi_vectors *v = &(*out)->vectors;
-    const espi_shape first = v->scalar ? ESPI_SCALAR : v->dense ? ESPI_DENSE : ESPI_SPARSE;
+    const espi_vector_shape first = v->scalar ? ESPI_SCALAR : v->dense ? ESPI_DENSE : ESPI_SPARSE;
     if (r->data->rows > 0 && first != shape)
         return espi_stream_fail(&r->stream, err, "vector %s is %s here, but %s in the first example",
                                 espi_quote(name, size, quoted), words[shape], words[first]);

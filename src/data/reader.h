@@ -76,9 +76,9 @@ bool espi_reader_gather(espi_reader *reader, const char *bytes, size_t size);
 esp_status espi_reader_column(espi_reader *reader, const char *name, size_t size, esp_column_type type,
                               espi_column **out, esp_error *err);
 /* The same for a vector, which must have the shape it has in the first row. */
-typedef enum espi_shape { ESPI_SPARSE, ESPI_DENSE, ESPI_SCALAR } espi_shape;
-esp_status espi_reader_vector(espi_reader *reader, const char *name, size_t size, espi_shape shape, espi_column **out,
-                              esp_error *err);
+typedef enum espi_vector_shape { ESPI_SPARSE, ESPI_DENSE, ESPI_SCALAR } espi_vector_shape;
+esp_status espi_reader_vector(espi_reader *reader, const char *name, size_t size, espi_vector_shape shape,
+                              espi_column **out, esp_error *err);
 
 /* Reads one bracketed tree from the stream, blanks (and with `lines`, line ends) before it skipped, into the row
  * at hand of `column`. Without `lines` the tree must end before the line does. */
