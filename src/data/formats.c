@@ -86,6 +86,16 @@ bool esp_format_find(const char *name, esp_format *format)
     return true;
 }
 
+const char *esp_format_at(size_t index, esp_format_info *info)
+{
+    const espi_format *f = espi_formats;
+    while (f->name != NULL && (size_t)f->number != index + 1) f++; /* AUTO has number 0 */
+    if (f->name != NULL && info != NULL)
+        *info = (esp_format_info){
+            .format = f->number, .help = f->help, .endings = f->endings, .written = f->writer != NULL};
+    return f->name;
+}
+
 const char *esp_format_name(esp_format format)
 {
     if (format == ESP_FORMAT_AUTO) return automatic;
