@@ -105,6 +105,16 @@ ESP_API void esp_dataset_free(esp_dataset *data);
 ESP_API bool esp_format_find(const char *name, esp_format *format);
 ESP_API const char *esp_format_name(esp_format format);
 
+/* The formats by index, in the order of their numbers and without AUTO, for help texts and checks: the name of one;
+ * NULL past the last. `info` may be NULL. */
+typedef struct esp_format_info {
+    esp_format format;
+    const char *help;           /* what it holds, in a few words */
+    const char *const *endings; /* of its files, such as ".klp"; ends with NULL */
+    bool written;               /* whether esp_dataset_write takes it; all formats are read */
+} esp_format_info;
+ESP_API const char *esp_format_at(size_t index, esp_format_info *info);
+
 ESP_API size_t esp_dataset_count(const esp_dataset *data);          /* examples */
 ESP_API esp_format esp_dataset_format(const esp_dataset *data);     /* as recognised */
 ESP_API size_t esp_dataset_bad_count(const esp_dataset *data);      /* examples left out by skip_bad */

@@ -160,6 +160,19 @@ esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err)
     return ESP_OK;
 }
 
+esp_status espi_become_trees(espi_column *c, esp_error *err)
+{
+    espi_free(c->sequences.row);
+    espi_free(c->sequences.token);
+    espi_free(c->sequences.factor);
+    espi_symbols_free(&c->sequences.symbols);
+    c->sequences = (espi_sequences){0};
+    c->type = ESP_COLUMN_TREE;
+    for (size_t i = 0; i < c->rows; i++)
+        if (!espi_forest_add_root(&c->trees, ESPI_NO_NODE)) return espi_no_memory(err);
+    return ESP_OK;
+}
+
 /* The factor as options say, in the scratch. False if memory is out. */
 static bool normalise(espi_sequences *s, const char *text, size_t size)
 {

@@ -70,6 +70,8 @@ bool espi_find_column(const esp_dataset *data, const char *name, size_t size, si
 
 /* Setting a value: each returns ESP_OK or fails with a clause without a place. */
 esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err);
+/* Makes trees, all empty, of a column of sequences that were all empty so far. */
+esp_status espi_become_trees(espi_column *column, esp_error *err);
 /* Splits text at blanks into tokens and tokens at '|' into factors (docs/formats.md). A backslash before a
  * blank, '|', '(' or a backslash makes it an ordinary byte; a token of nothing but '|' is one factor. */
 esp_status espi_set_sequence(espi_column *column, const char *text, size_t size, esp_error *err);
