@@ -6,6 +6,7 @@
  * the factor in the likelihood, and of the gradient in the last; ratio of the two
  *
  * With `apart` every label or feature has values of its own. Targets are the numbers of the data. */
+#include "kernel/evaluate/bound.h"
 #include "learn/gp/gp.h"
 #include "measure.h"
 
@@ -17,7 +18,7 @@ static void measure(const espi_gp_problem *p, const esp_kernel *kernel, espi_gp_
     esp_error err;
     espi_bound *bound;
     double noise_gradient, start = spent();
-    check(espi_gp_gram(p, kernel, &one_thread, p->matrix[0], &bound, &err), &err);
+    check(espi_gram_square(kernel, p->data, &one_thread, p->matrix[0], &bound, &err), &err);
     time[0] = spent() - start;
     espi_bound_free(bound);
     for (int k = 1; k < PARTS; k++) {

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "kernel/evaluate/bound.h"
 #include "measure.h"
+#include "kernel/expression/columns.h"
 #include "mine/mine.h"
 
 #include <sys/resource.h>
@@ -135,23 +136,23 @@ static void predict(char **argument)
     const int repeats = repeats_of(argument[5]);
     esp_dataset *test;
     espi_selection **selection = need(calloc(t.kernel->leaves, sizeof *selection));
-    espi_folded *folded;
+    espi_scorer *folded;
     esp_error err;
     check(esp_dataset_read(argument[1], &(esp_read_options){.target = argument[2]}, NULL, &test, &err), &err);
     select_patterns(&t, argument[3], selection);
     const size_t n = esp_dataset_count(t.data), m = esp_dataset_count(test);
     double *coefficient = need(malloc(n * sizeof *coefficient)), *score = need(malloc(m * sizeof *score)), time[MOST];
     for (size_t i = 0; i < n; i++) coefficient[i] = i % 2 == 0 ? 1.0 : -1.0;
-    check(espi_folded_new(t.kernel, t.data, coefficient, 1, &t.run, &folded, &err), &err);
+    check(espi_scorer_new(t.kernel, t.data, coefficient, 1, &t.run, &folded, &err), &err);
     for (int i = 0; i < repeats; i++) {
         const double start = now();
-        check(espi_folded_score(folded, test, &t.run, score, &err), &err);
+        check(espi_scorer_score(folded, test, &t.run, score, &err), &err);
         time[i] = now() - start;
     }
     const double seconds = median(time, repeats), features = count_features(&t, selection[0], test);
     printf("%zu\t%zu\t%.1f\t%.4f\t%.0f\t%.1f\n", espi_selection_set(selection[0])->patterns, m, features / (double)m,
            seconds, (double)m / seconds, features / seconds / 1e6);
-    espi_folded_free(folded);
+    espi_scorer_free(folded);
     free(selection);
     free(coefficient);
     free(score);

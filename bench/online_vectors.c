@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "data/bag.h"
 #include "base/hot.h"
-#include "kernel/evaluate/online.h"
+#include "kernel/evaluate/growing.h"
 #include "measure.h"
 
 #include <math.h>
@@ -169,26 +169,26 @@ static double score_bytes(stage *s, size_t x)
 
 /* ---------------------------------------------------------------- the library's forms */
 
-static espi_online_part *grow(const esp_kernel *kernel, const espi_column *column, espi_form form, size_t outputs,
-                              size_t examples, const double *coefficient)
+static espi_growing_part *grow(const esp_kernel *kernel, const espi_column *column, espi_form form, size_t outputs,
+                               size_t examples, const double *coefficient)
 {
-    espi_online_part *part;
+    espi_growing_part *part;
     esp_error err;
     const espi_leaf *leaf = &kernel->leaf[0];
-    check(leaf->class->online->open(leaf, column, form, outputs, false, &one_thread, &part, &err), &err);
+    check(leaf->class->growing->open(leaf, column, form, outputs, false, &one_thread, &part, &err), &err);
     for (size_t e = 0; e < examples; e++) {
-        check(leaf->class->online->look(part, e, &err), &err);
-        check(leaf->class->online->keep(part, coefficient + e * outputs, &err), &err);
+        check(leaf->class->growing->look(part, e, &err), &err);
+        check(leaf->class->growing->keep(part, coefficient + e * outputs, &err), &err);
     }
     return part;
 }
 
-static void score_part(espi_online_part *part, size_t row, double *score)
+static void score_part(espi_growing_part *part, size_t row, double *score)
 {
     esp_error err;
     double magnitude;
-    check(part->class->online->look(part, row, &err), &err);
-    check(part->class->online->score(part, score, &magnitude, &err), &err);
+    check(part->class->growing->look(part, row, &err), &err);
+    check(part->class->growing->score(part, score, &magnitude, &err), &err);
 }
 
 /* ------------------------------------------------------------------------- jobs */
@@ -242,8 +242,8 @@ static void compare_forms(char **argument)
     if (!espi_bag_make(&bag, column, &names, true)) need(NULL);
     set_up(&s, &bag, names.count, examples, sign);
     esp_dataset *vectors = vectors_of(&bag, &names);
-    espi_online_part *part[2] = {grow(kernel, vectors->column, ESPI_FORM_PLAIN, 1, examples, sign),
-                                 grow(kernel, vectors->column, ESPI_FORM_DAG, 1, examples, sign)};
+    espi_growing_part *part[2] = {grow(kernel, vectors->column, ESPI_FORM_PLAIN, 1, examples, sign),
+                                  grow(kernel, vectors->column, ESPI_FORM_DAG, 1, examples, sign)};
     double *first = need(malloc(queries * sizeof *first));
     for (int round = 0; round < repeats; round++)
         for (int form = 0; form < FORMS; form++) {
@@ -264,15 +264,15 @@ static void compare_forms(char **argument)
     for (size_t q = 0; q < queries; q++)
         for (size_t i = bag.row[data->rows - queries + q]; i < bag.row[data->rows - queries + q + 1]; i++)
             lists += (double)(s.lists.start[bag.feature[i] + 1] - s.lists.start[bag.feature[i]]);
-    espi_online_size size = {0};
-    part[1]->class->online->measure(part[1], &size);
+    espi_growing_size size = {0};
+    part[1]->class->growing->measure(part[1], &size);
     printf("%zu\t%.0f", examples, lists / (double)queries);
     for (int form = 0; form < FORMS; form++) {
         if (form == BYTES && !s.ones) printf("\t–");
         else printf("\t%.1f", median(time[form], repeats));
     }
     printf("\t%.1f\t%.0e\n", (double)size.bytes / 1e6, largest);
-    for (int i = 0; i < 2; i++) part[i]->class->online->close(part[i]);
+    for (int i = 0; i < 2; i++) part[i]->class->growing->close(part[i]);
     free(first);
     free(sign);
     take_down(&s);
@@ -294,8 +294,8 @@ static void compare_outputs(char **argument)
     const size_t outputs = strtoul(argument[6], NULL, 10);
     esp_kernel *kernel = parse("poly");
     double *sign = signs_of(data), time[2][MOST];
-    espi_online_part *part[2];
-    espi_online_size size[2] = {{0}};
+    espi_growing_part *part[2];
+    espi_growing_size size[2] = {{0}};
     double *coefficient = need(calloc(examples * outputs, sizeof *coefficient));
     double *score = need(malloc(outputs * sizeof *score));
     for (int different = 0; different < 2; different++) {
@@ -305,7 +305,7 @@ static void compare_outputs(char **argument)
             if (outputs > 1) coefficient[e * outputs + (e + 1 + e / outputs % (outputs - 1)) % outputs] = -c;
         }
         part[different] = grow(kernel, column, ESPI_FORM_DAG, outputs, examples, coefficient);
-        part[different]->class->online->measure(part[different], &size[different]);
+        part[different]->class->growing->measure(part[different], &size[different]);
     }
     for (int round = 0; round < repeats; round++)
         for (int different = 0; different < 2; different++) {
@@ -315,7 +315,7 @@ static void compare_outputs(char **argument)
         }
     printf("%zu\t%zu\t%.1f\t%.1f\t%.1f\t%.1f\n", examples, outputs, median(time[0], repeats),
            (double)size[0].bytes / 1e6, median(time[1], repeats), (double)size[1].bytes / 1e6);
-    for (int i = 0; i < 2; i++) part[i]->class->online->close(part[i]);
+    for (int i = 0; i < 2; i++) part[i]->class->growing->close(part[i]);
     free(coefficient);
     free(score);
     free(sign);

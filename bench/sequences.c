@@ -72,14 +72,14 @@ static void gram(char **argument)
 static void time_scores(const esp_kernel *kernel, const esp_dataset *train, const esp_dataset *test,
                         const double *coefficient, double *scores, double *prepare, double *score)
 {
-    espi_folded *folded;
+    espi_scorer *folded;
     esp_error err;
     const double start = now();
-    check(espi_folded_new(kernel, train, coefficient, 1, &one_thread, &folded, &err), &err);
+    check(espi_scorer_new(kernel, train, coefficient, 1, &one_thread, &folded, &err), &err);
     *prepare = now() - start;
-    check(espi_folded_score(folded, test, &one_thread, scores, &err), &err);
+    check(espi_scorer_score(folded, test, &one_thread, scores, &err), &err);
     *score = now() - start - *prepare;
-    espi_folded_free(folded);
+    espi_scorer_free(folded);
 }
 
 /* score TRAIN TEST COLUMN N REPEATS: examples, n, seconds to prepare the patterns of the first file and to score the

@@ -3,8 +3,9 @@
  * TAB-separated fields. */
 #include "base/alloc.h"
 #include "base/random.h"
-#include "learn/learner.h"
 #include "learn/model/model.h"
+#include "learn/svm/machine.h"
+#include "learn/train/registry.h"
 #include "measure.h"
 
 #include <libsvm/svm.h>
@@ -48,7 +49,7 @@ static double time_predict(const esp_model *model, const esp_dataset *data, esp_
 typedef struct stage { /* what training consists of, with a Gram matrix that is ready */
     esp_dataset *data;
     espi_targets targets;
-    espi_settings settings;
+    espi_settings *settings;
     espi_bound *bound;
     espi_rows *rows;
     uint32_t *all;
@@ -59,8 +60,9 @@ static stage prepare(esp_dataset *data, const char *cost)
 {
     stage s = {.data = data};
     esp_error err;
-    check(espi_settings_parse(&s.settings, "svm", &(esp_setting){"C", cost}, 1, &err), &err);
-    check(espi_targets_make(&s.targets, data, ESPI_SVM, &err), &err);
+    const espi_learner *svm = espi_learner_find("svm", &err);
+    check(espi_settings_new(svm, &(esp_setting){"C", cost}, 1, &s.settings, &err), &err);
+    check(svm->targets(s.settings, data, &s.targets, &err), &err);
     s.all = need(malloc(data->rows * sizeof *s.all));
     for (size_t i = 0; i < data->rows; i++) s.all[i] = (uint32_t)i;
     return s;
@@ -71,7 +73,7 @@ static void release(stage *s)
     espi_rows_free(s->rows);
     espi_bound_free(s->bound);
     espi_targets_free(&s->targets);
-    espi_settings_free(&s->settings);
+    espi_settings_free(s->settings);
     free(s->all);
 }
 
@@ -86,12 +88,24 @@ static double time_gram(stage *s, const esp_kernel *kernel)
     return now() - start;
 }
 
+/* A fit over rows that are there. */
+static esp_status fit_rows(const stage *s, espi_rows *rows, const esp_run *run, espi_fit *fit, esp_error *err)
+{
+    espi_training t = {.machine = &espi_machine_svm,
+                       .settings = s->settings,
+                       .targets = &s->targets,
+                       .example = s->all,
+                       .count = s->targets.count,
+                       .fit = fit};
+    return espi_training_run(&t, rows, run, err);
+}
+
 static double time_fit(stage *s, espi_rows *rows)
 {
     esp_error err;
     espi_fit fit;
     const double start = now();
-    check(espi_fit_make(&fit, &s->settings, &s->targets, s->all, rows, NULL, 0.0, &one_thread, &err), &err);
+    check(fit_rows(s, rows, &one_thread, &fit, &err), &err);
     const double seconds = now() - start;
     espi_fit_free(&fit);
     return seconds;
@@ -362,7 +376,7 @@ static void predict(char **argument)
     printf("%zu\t%zu\t%.4f\t%.3f\t%.0f\t%.4f\t%.0f\t%.1e\t%.0f\t%.0f\n", test->rows, model->support->rows, all,
            slow_all, median_ratio(ftk, dag, repeats), prepare, (slow_all + slow_prepare) / (all + prepare), most,
            (double)test->rows / all, (double)data->rows / median(large, repeats));
-    espi_folded_free(slow.folded);
+    espi_scorer_free(slow.scorer);
     esp_model_free(model);
     esp_kernel_free(slow_kernel);
     esp_kernel_free(kernel);
@@ -400,15 +414,15 @@ static void large(char **argument)
     const double start = now();
     check(espi_bind(kernel, data, data, &run, &s.bound, &err), &err);
     check(espi_rows_new(s.bound, &run, &s.rows, &err), &err);
-    check(espi_fit_make(&fit, &s.settings, &s.targets, s.all, s.rows, NULL, 0.0, &run, &err), &err);
+    check(fit_rows(&s, s.rows, &run, &fit, &err), &err);
     const double seconds = now() - start;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     double *scores = need(malloc(test->rows * sizeof *scores));
-    espi_folded *folded;
-    check(espi_folded_new(kernel, data, fit.coefficient, 1, &one_thread, &folded, &err), &err);
-    check(espi_folded_score(folded, test, &one_thread, scores, &err), &err);
-    espi_folded_free(folded);
+    espi_scorer *folded;
+    check(espi_scorer_new(kernel, data, fit.coefficient, 1, &one_thread, &folded, &err), &err);
+    check(espi_scorer_score(folded, test, &one_thread, scores, &err), &err);
+    espi_scorer_free(folded);
     size_t right = 0, support = 0;
     for (size_t i = 0; i < test->rows; i++)
         right += strcmp(s.targets.name[scores[i] + fit.bias[0] > 0.0], esp_dataset_target(test, i)) == 0;

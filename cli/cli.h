@@ -79,6 +79,10 @@ const char *cli_table_title(const cli_command *command, size_t table);
  * CLI_USAGE after saying what is wrong. With --help among them, settings->help is set and the rest left alone. */
 int cli_parse(const cli_command *command, char **arguments, cli_settings *settings);
 
+/* The values that an option of kind CLI_FORMAT or CLI_CHOICE takes, by index; NULL past the last. */
+const char *cli_option_value(const cli_option *option, size_t index);
+/* All of them, as "a, b or c" behind the text `before`, to be freed; NULL: memory is out. */
+char *cli_option_values(const cli_option *option, const char *before);
 /* How an option is written: "--name", or "-C" where the name is a single letter. */
 const char *cli_dashes(const cli_option *option);
 

@@ -1,4 +1,4 @@
-/* Completion for bash, from the tables of commands, options and kernels. */
+/* Completion for bash, from the tables of commands, options, formats and kernels. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -38,10 +38,7 @@ static void print_values(const cli_option *option)
         fputs("norm(' -- \"$word\"))", stdout);
     } else if (option->kind == CLI_FORMAT || option->kind == CLI_CHOICE) {
         fputs("COMPREPLY=($(compgen -W '", stdout);
-        for (int f = ESP_FORMAT_JSONL; option->kind == CLI_FORMAT && f <= ESP_FORMAT_SRL; f++)
-            printf(" %s", esp_format_name((esp_format)f));
-        for (size_t i = 0; option->kind == CLI_CHOICE && option->choices[i] != NULL; i++)
-            printf(" %s", option->choices[i]);
+        for (size_t i = 0; (name = cli_option_value(option, i)) != NULL; i++) printf(" %s", name);
         fputs("' -- \"$word\"))", stdout);
     } else {
         fputs(":", stdout);

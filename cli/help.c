@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 79, INDENT = 26 };
@@ -37,14 +38,11 @@ static void print_option(const cli_option *option)
 
 static void print_formats(void)
 {
-    char text[200] = "FORMAT is ";
-    for (int f = ESP_FORMAT_JSONL; f <= ESP_FORMAT_SRL; f++)
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", esp_format_name((esp_format)f),
-                 f + 1 < ESP_FORMAT_SRL    ? ", "
-                 : f + 1 == ESP_FORMAT_SRL ? " or "
-                                           : "");
+    char *text = cli_option_values(&(cli_option){.kind = CLI_FORMAT}, "FORMAT is ");
+    if (text == NULL) return;
     printf("%*s", INDENT, "");
     print_wrapped(text, INDENT);
+    free(text);
 }
 
 void cli_command_help(const cli_command *command)

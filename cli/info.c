@@ -124,7 +124,7 @@ static void print_kernels(void)
         printf("%s\t\t\t\t%s\n", name, help);
         const esp_parameter_info *p;
         for (size_t i = 0; (p = esp_kernel_parameter(k, i)) != NULL; i++)
-            printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->fallback, p->range, p->help);
+            printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->default_value, p->range, p->help);
     }
 }
 
@@ -135,7 +135,7 @@ static void print_learners(void)
         printf("%s\t\t\t\t%s\n", name, help);
         const esp_parameter_info *p;
         for (size_t i = 0; (p = esp_learner_setting(l, i)) != NULL; i++)
-            printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->fallback, p->range, p->help);
+            printf("%s\t%s\t%s\t%s\t%s\n", name, p->name, p->default_value, p->range, p->help);
     }
 }
 

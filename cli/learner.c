@@ -41,8 +41,8 @@ static bool add_option(cli_option *option, char *help, size_t help_size, const e
     const bool flag = strcmp(info->range, "a flag") == 0;
     const bool number = strncmp(info->range, "a number", 8) == 0 || strncmp(info->range, "a whole number", 14) == 0;
     snprintf(help, help_size, "%s%s%s%s%s%s", info->help, flag ? "" : "; ", flag ? "" : info->range,
-             !flag && info->fallback[0] != '\0' ? " (default " : "", flag ? "" : info->fallback,
-             !flag && info->fallback[0] != '\0' ? ")" : "");
+             !flag && info->default_value[0] != '\0' ? " (default " : "", flag ? "" : info->default_value,
+             !flag && info->default_value[0] != '\0' ? ")" : "");
     *option = (cli_option){.name = info->name,
                            .letter = info->name[1] == '\0' ? info->name[0] : '\0',
                            .kind = flag ? CLI_SWITCH : CLI_TEXT,
@@ -188,7 +188,7 @@ esp_run cli_learn_run(const cli_settings *settings)
     esp_run run = cli_run(settings);
     if (settings->memory == 0) run.memory /= 2;
     watching = settings;
-    run.tell = settings->verbose ? on_tell : NULL;
+    run.message = settings->verbose ? on_tell : NULL;
     return run;
 }
 

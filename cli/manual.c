@@ -1,4 +1,4 @@
-/* The man page, in roff, from the tables of commands, options, kernels and learners. */
+/* The man page, in roff, from the tables of commands, options, formats, kernels and learners. */
 #include "cli.h"
 
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void print_kernels(void)
             print_text(p->name);
             fputs("\\fR (", stdout);
             print_text(p->range);
-            if (p->fallback[0] != '\0') fputs("; default ", stdout), print_text(p->fallback);
+            if (p->default_value[0] != '\0') fputs("; default ", stdout), print_text(p->default_value);
             fputs("): ", stdout);
             print_text(p->help);
             putchar('\n');
@@ -101,6 +101,17 @@ static void print_learners(void)
     }
 }
 
+static void print_formats(void)
+{
+    fputs(".PP\nFormats are", stdout);
+    const char *name;
+    for (size_t i = 0; (name = esp_format_at(i, NULL)) != NULL; i++) {
+        const bool last = esp_format_at(i + 1, NULL) == NULL;
+        printf("%s\\fB%s\\fR", i == 0 ? " " : last ? " and " : ", ", name);
+    }
+    fputs("; files compressed by gzip or zstd are read as they are.\n", stdout);
+}
+
 void cli_manual(void)
 {
     printf(".TH ESPALIER 1 \"\" \"espalier %s\" \"User Commands\"\n"
@@ -118,14 +129,8 @@ void cli_manual(void)
     for (const cli_command *const *c = cli_commands; *c != NULL; c++) print_command(*c);
     fputs(".SH OPTIONS FOR READING DATA\n", stdout);
     print_options(cli_reading_options);
-    fputs(".PP\nFormats are", stdout);
-    for (int f = ESP_FORMAT_JSONL; f <= ESP_FORMAT_SRL; f++)
-        printf("%s\\fB%s\\fR",
-               f == ESP_FORMAT_JSONL ? " "
-               : f == ESP_FORMAT_SRL ? " and "
-                                     : ", ",
-               esp_format_name((esp_format)f));
-    fputs("; files compressed by gzip or zstd are read as they are.\n.SH COMMON OPTIONS\n", stdout);
+    print_formats();
+    fputs(".SH COMMON OPTIONS\n", stdout);
     print_options(cli_common_options);
     print_kernels();
     print_learners();

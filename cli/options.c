@@ -133,27 +133,40 @@ static int set_number(const cli_option *option, const char *text, uint64_t *valu
                      (unsigned long long)option->least, (unsigned long long)option->most, text);
 }
 
+const char *cli_option_value(const cli_option *option, size_t index)
+{
+    return option->kind == CLI_FORMAT ? esp_format_at(index, NULL) : option->choices[index];
+}
+
+char *cli_option_values(const cli_option *option, const char *before)
+{
+    static const char between[] = ", ", last[] = " or ";
+    const char *value;
+    size_t room = strlen(before) + sizeof last;
+    for (size_t i = 0; (value = cli_option_value(option, i)) != NULL; i++) room += strlen(value) + strlen(between);
+    char *list = malloc(room);
+    if (list == NULL) return NULL;
+    strcpy(list, before);
+    for (size_t i = 0; (value = cli_option_value(option, i)) != NULL; i++) {
+        if (i > 0) strcat(list, cli_option_value(option, i + 1) != NULL ? between : last);
+        strcat(list, value);
+    }
+    return list;
+}
+
 static int set_name(const cli_option *option, const char *text, void *value)
 {
-    const char *names[MAX_OPTIONS];
-    size_t count = 0;
-    if (option->kind == CLI_FORMAT) {
-        if (esp_format_find(text, value)) return CLI_OK;
-        for (int f = ESP_FORMAT_JSONL; f <= ESP_FORMAT_SRL; f++) names[count++] = esp_format_name((esp_format)f);
-    } else {
-        for (; option->choices[count] != NULL; count++) {
-            names[count] = option->choices[count];
-            if (strcmp(text, names[count]) != 0) continue;
-            *(int *)value = (int)count + 1;
-            return CLI_OK;
-        }
+    if (option->kind == CLI_FORMAT && esp_format_find(text, value)) return CLI_OK;
+    for (size_t i = 0; option->kind == CLI_CHOICE && option->choices[i] != NULL; i++) {
+        if (strcmp(text, option->choices[i]) != 0) continue;
+        *(int *)value = (int)i + 1;
+        return CLI_OK;
     }
-    char list[200] = "";
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0) strcat(list, i + 1 < count ? ", " : " or ");
-        strcat(list, names[i]);
-    }
-    return cli_usage("--%s must be %s, not '%s'", option->name, list, text);
+    char *values = cli_option_values(option, "");
+    if (values == NULL) return cli_fail("out of memory");
+    const int code = cli_usage("--%s must be %s, not '%s'", option->name, values, text);
+    free(values);
+    return code;
 }
 
 static int add_item(const cli_option *option, const char *text, cli_list *list)

@@ -55,10 +55,20 @@ static int parse_sample(const char *text, double *value)
     return cli_usage("--sample must be a number above 0 and at most 1, not '%s'", text);
 }
 
+/* Whether the path has an ending of SVM-light-TK, the one format besides JSON Lines that examples are written in. */
+static bool ends_as_svmtk(const char *path)
+{
+    esp_format_info info;
+    for (size_t i = 0; esp_format_at(i, &info) != NULL; i++)
+        for (size_t k = 0; info.format == ESP_FORMAT_SVMTK && info.endings[k] != NULL; k++)
+            if (cli_ends_with(path, info.endings[k])) return true;
+    return false;
+}
+
 static esp_format format_of(const srl_settings *s)
 {
     if (s->to != ESP_FORMAT_AUTO || s->output == NULL) return s->to;
-    return cli_ends_with(s->output, ".svmtk") || cli_ends_with(s->output, ".tk") ? ESP_FORMAT_SVMTK : ESP_FORMAT_JSONL;
+    return ends_as_svmtk(s->output) ? ESP_FORMAT_SVMTK : ESP_FORMAT_JSONL;
 }
 
 /* Neither the sentences nor the list of documents may be replaced by what is made of them. */

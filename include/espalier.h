@@ -37,6 +37,8 @@ typedef enum esp_status {
 typedef struct esp_error {
     size_t line, column; /* 1-based place in the input; 0 unless parsing failed */
     int system;          /* errno where the system refused a file; else 0 */
+    const char *setting; /* where another value would help: the name of an option or setting ("target"); else NULL */
+    char value[64];      /* such a value, if there is one to name; else "" */
     char message[1024];  /* one sentence, with its place in front: "data.jsonl:3:14: ..." */
 } esp_error;
 
@@ -55,9 +57,9 @@ typedef struct esp_run {
      * with the model that the call is about. */
     int (*progress)(void *user, const char *stage, double fraction);
     void *user;
-    /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process tells
+    /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process shows
      * the steps of its search. Always from the calling thread. */
-    void (*tell)(void *user, const char *line);
+    void (*message)(void *user, const char *line);
 } esp_run;
 
 /* ---------------------------------------------------------------- datasets */
@@ -102,6 +104,16 @@ ESP_API void esp_dataset_free(esp_dataset *data);
 /* Format by name ("jsonl", "svmtk", "kelp", "libsvm", "penn", "conllu", "srl"); false if unknown. */
 ESP_API bool esp_format_find(const char *name, esp_format *format);
 ESP_API const char *esp_format_name(esp_format format);
+
+/* The formats by index, in the order of their numbers and without AUTO, for help texts and checks: the name of one;
+ * NULL past the last. `info` may be NULL. */
+typedef struct esp_format_info {
+    esp_format format;
+    const char *help;           /* what it holds, in a few words */
+    const char *const *endings; /* of its files, such as ".klp"; ends with NULL */
+    bool written;               /* whether esp_dataset_write takes it; all formats are read */
+} esp_format_info;
+ESP_API const char *esp_format_at(size_t index, esp_format_info *info);
 
 ESP_API size_t esp_dataset_count(const esp_dataset *data);          /* examples */
 ESP_API esp_format esp_dataset_format(const esp_dataset *data);     /* as recognised */
@@ -197,11 +209,23 @@ ESP_API esp_status esp_kernel_parse(const char *expression, esp_kernel **out, es
 ESP_API const char *esp_kernel_text(const esp_kernel *kernel);
 ESP_API void esp_kernel_free(esp_kernel *kernel);
 
+/* What the value of a parameter or setting is. */
+typedef enum esp_parameter_kind {
+    ESP_KIND_NUMBER,
+    ESP_KIND_WHOLE,   /* a whole number */
+    ESP_KIND_FLAG,    /* 1 or 0 */
+    ESP_KIND_CHOICE,  /* one of the words that `range` lists */
+    ESP_KIND_WEIGHTS, /* label=weight,... */
+    ESP_KIND_RULES,   /* a file of grammar rules, or rules in braces */
+    ESP_KIND_TEXT
+} esp_parameter_kind;
+
 /* The kernels and their parameters, for help texts; NULL past the last. */
 typedef struct esp_parameter_info {
     const char *name, *help;
-    const char *fallback; /* the default as it would be written; "" if there is none */
-    const char *range;    /* what is allowed, in words */
+    const char *default_value; /* as it would be written; "" if there is none */
+    const char *range;         /* what is allowed, in words */
+    esp_parameter_kind kind;
 } esp_parameter_info;
 ESP_API const char *esp_kernel_name(size_t index, const char **help);
 ESP_API const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter);
@@ -368,6 +392,21 @@ typedef struct esp_setting {
     const char *name, *value;
 } esp_setting;
 
+/* What a learner can do. */
+typedef enum esp_capability {
+    ESP_LEARNS_CLASSES = 1,       /* targets are classes */
+    ESP_LEARNS_NUMBERS = 2,       /* targets are numbers */
+    ESP_NEEDS_TARGET = 4,         /* it cannot learn from data without targets */
+    ESP_LEARNS_ONLINE = 8,        /* it takes one example after the other: esp_online */
+    ESP_LEARNS_KERNEL = 16,       /* it learns the hyperparameters of the kernel too */
+    ESP_NEEDS_MATRIX = 32,        /* the whole Gram matrix must fit the memory */
+    ESP_GIVES_VARIANCES = 64,     /* predictions have variances */
+    ESP_GIVES_PROBABILITIES = 128 /* predictions of classes have probabilities, or have them if settings ask for it */
+} esp_capability;
+/* The sum of what a learner can do with these settings; without any (NULL), of what it can do with some. 0 if the
+ * learner or a setting is unknown. */
+ESP_API unsigned esp_learner_capabilities(const char *learner, const esp_setting *settings, size_t count);
+
 /* What was learned: kernel, learner, classes, support examples with their coefficients. Immutable. */
 typedef struct esp_model esp_model;
 
@@ -396,6 +435,8 @@ ESP_API const char *esp_model_learner(const esp_model *model);
 /* Classes in the order of outputs; 0 for a regression. */
 ESP_API size_t esp_model_classes(const esp_model *model);
 ESP_API const char *esp_model_class(const esp_model *model, size_t index);
+/* False for the model of a run that stopped before its end: a checkpoint. */
+ESP_API bool esp_model_is_finished(const esp_model *model);
 /* Facts about the model as "key<TAB>value" lines, for `espalier info`; released with esp_text_free. Long grammars in
  * its kernel are shortened there; esp_model_kernel has all. */
 ESP_API esp_status esp_model_summary(const esp_model *model, char **out, esp_error *err);
@@ -526,8 +567,6 @@ ESP_API uint64_t esp_online_examples(const esp_online *online);
 typedef esp_status (*esp_online_watcher)(void *user, const esp_online *online, esp_error *err);
 ESP_API void esp_online_watch(esp_online *online, uint64_t every, esp_online_watcher watch, void *user);
 
-/* False for the model of a run that stopped before its end: a checkpoint. */
-ESP_API bool esp_model_is_finished(const esp_model *model);
 /* The model as it stands; also the checkpoint. ESP_ERR_PARAM before the first example, ESP_ERR_PARSE before the second
  * class. */
 ESP_API esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error *err);

@@ -1,14 +1,26 @@
 /* Datasets: read from files or memory, and looked at. */
 #include "module.h"
 
-#include <string.h>
+/* "auto, jsonl, ... and srl". */
+static PyObject *format_names(void)
+{
+    PyObject *list = PyUnicode_FromString(esp_format_name(ESP_FORMAT_AUTO));
+    const char *name;
+    for (size_t i = 0; list != NULL && (name = esp_format_at(i, NULL)) != NULL; i++) {
+        const bool last = esp_format_at(i + 1, NULL) == NULL;
+        PyObject *longer = PyUnicode_FromFormat("%U%s%s", list, last ? " and " : ", ", name);
+        Py_DECREF(list);
+        list = longer;
+    }
+    return list;
+}
 
 static bool take_format(const char *name, esp_format *format)
 {
-    *format = ESP_FORMAT_AUTO;
-    if (strcmp(name, "auto") == 0 || esp_format_find(name, format)) return true;
-    PyErr_Format(PyExc_ValueError,
-                 "the format is '%s'; there are auto, jsonl, svmtk, kelp, libsvm, penn, conllu and srl", name);
+    if (esp_format_find(name, format)) return true;
+    PyObject *names = format_names();
+    if (names != NULL) PyErr_Format(PyExc_ValueError, "the format is '%s'; there are %U", name, names);
+    Py_XDECREF(names);
     return false;
 }
 

@@ -152,7 +152,7 @@ static PyObject *parameters(const esp_parameter_info *(*of)(size_t, size_t), siz
     PyObject *list = PyList_New(0);
     const esp_parameter_info *info;
     for (size_t i = 0; list != NULL && (info = of(index, i)) != NULL; i++)
-        if (!espy_append(list, Py_BuildValue("(ssss)", info->name, info->fallback, info->range, info->help)))
+        if (!espy_append(list, Py_BuildValue("(ssss)", info->name, info->default_value, info->range, info->help)))
             Py_CLEAR(list);
     return list;
 }

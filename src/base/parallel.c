@@ -169,3 +169,8 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     if (j.status != ESP_OK && err != NULL) *err = j.error;
     return j.status;
 }
+
+void espi_message(const esp_run *run, const char *line)
+{
+    if (run != NULL && run->message != NULL) run->message(run->user, line);
+}

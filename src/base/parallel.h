@@ -24,6 +24,9 @@ int espi_worker_count(const esp_run *run, size_t items);
 esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,
                          esp_error *err);
 
+/* A line for whoever watches the run, from the calling thread. */
+void espi_message(const esp_run *run, const char *line);
+
 /* Reports progress from the calling thread; ESP_ERR_CANCELLED if the callback asks to stop. */
 esp_status espi_progress(const esp_run *run, const char *stage, double fraction, esp_error *err);
 /* The same of long loops: only when *work, the simple steps that the caller has counted, comes to some tenths of a

@@ -36,3 +36,13 @@ uint64_t espi_random_below(espi_random *random, uint64_t bound)
     while (bits < reject);
     return bits % bound;
 }
+
+void espi_random_shuffle(espi_random *random, uint32_t *number, size_t count)
+{
+    for (size_t i = count; i > 1; i--) {
+        const size_t k = espi_random_below(random, i);
+        const uint32_t other = number[k];
+        number[k] = number[i - 1];
+        number[i - 1] = other;
+    }
+}

@@ -2,6 +2,7 @@
 #ifndef ESPI_RANDOM_H
 #define ESPI_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct espi_random {
@@ -14,5 +15,7 @@ uint64_t espi_random_bits(espi_random *random);
 double espi_random_unit(espi_random *random);
 /* Uniform in 0 .. bound-1, without bias; bound > 0. */
 uint64_t espi_random_below(espi_random *random, uint64_t bound);
+/* Puts numbers into random order. */
+void espi_random_shuffle(espi_random *random, uint32_t *number, size_t count);
 
 #endif

@@ -9,6 +9,16 @@
 
 const char *esp_version(void) { return ESP_VERSION; }
 
+/* All but the message. */
+static void begin(esp_error *err, size_t line, size_t column)
+{
+    err->line = line;
+    err->column = column;
+    err->system = 0;
+    err->setting = NULL;
+    err->value[0] = '\0';
+}
+
 static void set_message(esp_error *err, const char *place, const char *format, va_list args)
 {
     const size_t room = sizeof err->message;
@@ -24,8 +34,7 @@ static void set_message(esp_error *err, const char *place, const char *format, v
 esp_status espi_fail(esp_error *err, esp_status status, const char *format, ...)
 {
     if (err == NULL) return status;
-    err->line = err->column = 0;
-    err->system = 0;
+    begin(err, 0, 0);
     va_list args;
     va_start(args, format);
     set_message(err, "", format, args);
@@ -36,9 +45,7 @@ esp_status espi_fail(esp_error *err, esp_status status, const char *format, ...)
 esp_status espi_fail_at(esp_error *err, const char *file, size_t line, size_t column, const char *format, ...)
 {
     if (err == NULL) return ESP_ERR_PARSE;
-    err->line = line;
-    err->column = column;
-    err->system = 0;
+    begin(err, line, column);
     char place[sizeof err->message];
     snprintf(place, sizeof place - 300, "%s", file);
     snprintf(place + strlen(place), 300, ":%zu:%zu: ", line, column);
@@ -47,6 +54,14 @@ esp_status espi_fail_at(esp_error *err, const char *file, size_t line, size_t co
     set_message(err, place, format, args);
     va_end(args);
     return ESP_ERR_PARSE;
+}
+
+esp_status espi_suggest(esp_error *err, esp_status status, const char *setting, const char *value)
+{
+    if (err == NULL || setting == NULL) return status;
+    err->setting = setting;
+    snprintf(err->value, sizeof err->value, "%s", value != NULL ? value : "");
+    return status;
 }
 
 esp_status espi_fail_errno(esp_error *err, const char *file)

@@ -18,6 +18,11 @@ esp_status espi_fail_errno(esp_error *err, const char *file);
 
 esp_status espi_no_memory(esp_error *err);
 
+/* Adds to a failure that another value of a setting or option would help, such as `value` (NULL: none to name). The
+ * sentence does not tell how it is given: the tool, Python and programs have their own words for that. Returns
+ * `status`. */
+esp_status espi_suggest(esp_error *err, esp_status status, const char *setting, const char *value);
+
 /* "12 bytes", "3.4 GB": a size for a sentence. `text` holds the result. */
 const char *espi_size_text(double bytes, char text[32]);
 

@@ -160,6 +160,19 @@ esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err)
     return ESP_OK;
 }
 
+esp_status espi_become_trees(espi_column *c, esp_error *err)
+{
+    espi_free(c->sequences.row);
+    espi_free(c->sequences.token);
+    espi_free(c->sequences.factor);
+    espi_symbols_free(&c->sequences.symbols);
+    c->sequences = (espi_sequences){0};
+    c->type = ESP_COLUMN_TREE;
+    for (size_t i = 0; i < c->rows; i++)
+        if (!espi_forest_add_root(&c->trees, ESPI_NO_NODE)) return espi_no_memory(err);
+    return ESP_OK;
+}
+
 /* The factor as options say, in the scratch. False if memory is out. */
 static bool normalise(espi_sequences *s, const char *text, size_t size)
 {
@@ -364,4 +377,9 @@ const char *esp_dataset_target(const esp_dataset *data, size_t example)
 bool esp_dataset_target_is_number(const esp_dataset *data)
 {
     return data->target_name != NULL && data->target_numbers == data->rows;
+}
+
+esp_status espi_no_target(esp_status status, esp_error *err)
+{
+    return espi_suggest(err, espi_fail(err, status, "the data have no target"), "target", NULL);
 }

@@ -70,6 +70,8 @@ bool espi_find_column(const esp_dataset *data, const char *name, size_t size, si
 
 /* Setting a value: each returns ESP_OK or fails with a clause without a place. */
 esp_status espi_set_tree(espi_column *column, espi_ref root, esp_error *err);
+/* Makes trees, all empty, of a column of sequences that were all empty so far. */
+esp_status espi_become_trees(espi_column *column, esp_error *err);
 /* Splits text at blanks into tokens and tokens at '|' into factors (docs/formats.md). A backslash before a
  * blank, '|', '(' or a backslash makes it an ordinary byte; a token of nothing but '|' is one factor. */
 esp_status espi_set_sequence(espi_column *column, const char *text, size_t size, esp_error *err);
@@ -113,5 +115,8 @@ void espi_row_undo(esp_dataset *data);
 typedef esp_status (*espi_row_task)(void *context, const esp_dataset *data, size_t row, esp_error *err);
 esp_status espi_dataset_stream(const char *path, const esp_read_options *options, const esp_run *run,
                                espi_row_task task, void *context, uint64_t *bad, esp_error *err);
+
+/* Fails because the data have no target. Returns `status`. */
+esp_status espi_no_target(esp_status status, esp_error *err);
 
 #endif

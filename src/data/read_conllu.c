@@ -295,5 +295,17 @@ static void close(espi_reader *r)
     espi_free(b);
 }
 
+/* Ten fields separated by TABs, the first a word's number. */
+static espi_claim recognise(const char *text, size_t size)
+{
+    size_t tabs = 0, digits = 0;
+    while (digits < size &&
+           ((text[digits] >= '0' && text[digits] <= '9') || text[digits] == '-' || text[digits] == '.'))
+        digits++;
+    if (digits == 0 || digits == size || text[digits] != '\t') return ESPI_CLAIM_NONE;
+    for (size_t i = 0; i < size; i++) tabs += text[i] == '\t';
+    return tabs == FIELDS - 1 ? ESPI_CLAIM_SHAPE : ESPI_CLAIM_NONE;
+}
+
 const espi_reader_class espi_read_conllu = {
-    .target = ESPI_TARGET_NONE, .next = next, .recover = recover, .close = close};
+    .target = ESPI_TARGET_NONE, .recognise = recognise, .next = next, .recover = recover, .close = close};

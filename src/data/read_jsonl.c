@@ -222,20 +222,6 @@ static esp_status tree_string(espi_reader *r, espi_column *column, esp_error *er
     return espi_set_tree(column, t->root, err);
 }
 
-/* A column whose strings were all empty so far may turn out to hold trees. */
-static esp_status become_trees(espi_column *c, esp_error *err)
-{
-    espi_free(c->sequences.row);
-    espi_free(c->sequences.token);
-    espi_free(c->sequences.factor);
-    espi_symbols_free(&c->sequences.symbols);
-    c->sequences = (espi_sequences){0};
-    c->type = ESP_COLUMN_TREE;
-    for (size_t i = 0; i < c->rows; i++)
-        if (!espi_forest_add_root(&c->trees, ESPI_NO_NODE)) return espi_no_memory(err);
-    return ESP_OK;
-}
-
 static esp_status string_value(espi_reader *r, esp_error *err)
 {
     const json *j = r->state;
@@ -250,7 +236,7 @@ static esp_status string_value(espi_reader *r, esp_error *err)
     const bool known = column != NULL && column->type == ESP_COLUMN_TREE;
     if (column != NULL && column->type == ESP_COLUMN_SEQUENCE && column->rows == r->data->rows &&
         column->sequences.tokens == 0 && first == '(')
-        status = become_trees(column, err);
+        status = espi_become_trees(column, err);
     if (status != ESP_OK) return status;
     const bool tree = column != NULL ? column->type == ESP_COLUMN_TREE : first == '(';
     if (tree && first >= 0 && first != '(') return no_tree(r, column, err);
@@ -462,6 +448,12 @@ static esp_status no_target(espi_reader *r, esp_error *err)
     return espi_reader_place_at(r, r->row_line, r->row_column, ESP_ERR_PARSE, err);
 }
 
+static esp_status array_of_objects(const espi_stream *s, esp_error *err)
+{
+    return espi_stream_fail(s, err,
+                            "a line must be an object, {...}, not an array: jq -c '.[]' FILE takes objects out of one");
+}
+
 static esp_status next(espi_reader *r, bool *end, esp_error *err)
 {
     espi_stream *s = &r->stream;
@@ -472,7 +464,7 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
         *end = true;
         return ESP_OK;
     }
-    if (espi_stream_peek(s) == '[' && r->data->columns == 0) return espi_json_array(s, err);
+    if (espi_stream_peek(s) == '[' && r->data->columns == 0) return array_of_objects(s, err);
     if (espi_stream_peek(s) != '{') return espi_stream_fail(s, err, "a line of JSON Lines must be an object: {...}");
     j->target_seen = false;
     esp_status status = ESP_OK;
@@ -492,4 +484,15 @@ static void close(espi_reader *r)
     espi_free(j);
 }
 
-const espi_reader_class espi_read_jsonl = {.target = ESPI_TARGET_FIELD, .next = next, .close = close};
+static espi_claim recognise(const char *line, size_t size)
+{
+    return size > 0 && line[0] == '{' ? ESPI_CLAIM_FIRST_BYTE : ESPI_CLAIM_NONE;
+}
+
+static esp_status advise(const espi_stream *s, esp_error *err)
+{
+    return s->at[0] == '[' ? array_of_objects(s, err) : ESP_OK;
+}
+
+const espi_reader_class espi_read_jsonl = {
+    .target = ESPI_TARGET_FIELD, .recognise = recognise, .advise = advise, .next = next, .close = close};

@@ -1,4 +1,5 @@
 /* LIBSVM: a line is a label and a sparse vector, "1 3:0.5 7:1"; '#' starts a comment. */
+#include "base/number.h"
 #include "base/status.h"
 #include "data/reader.h"
 
@@ -55,4 +56,26 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
     return status;
 }
 
-const espi_reader_class espi_read_libsvm = {.target = ESPI_TARGET_LABEL, .next = next};
+/* A label and then index:value, or a number alone. A value that is wrong is the reader's to tell, if the label or the
+ * index is a number. */
+static bool like_libsvm(const char *text, size_t size)
+{
+    size_t label = 0, at, end, index;
+    double value;
+    while (label < size && !espi_stop_blank[(unsigned char)text[label]]) label++;
+    for (at = label; at < size && espi_stop_blank[(unsigned char)text[at]];) at++;
+    for (end = at; end < size && !espi_stop_blank[(unsigned char)text[end]] && text[end] != '#';) end++;
+    if (end == at) return espi_number_parse(text, label, &value);
+    for (index = at; index < end && text[index] >= '0' && text[index] <= '9';) index++;
+    if (index > at && index < end && text[index] == ':') return true;
+    size_t colon = end;
+    while (colon > at && text[colon - 1] != ':') colon--;
+    return colon > at + 1 && (espi_number_like(text, label) || espi_number_parse(text + colon, end - colon, &value));
+}
+
+static espi_claim recognise(const char *line, size_t size)
+{
+    return like_libsvm(line, size) ? ESPI_CLAIM_LOOSE : ESPI_CLAIM_NONE;
+}
+
+const espi_reader_class espi_read_libsvm = {.target = ESPI_TARGET_LABEL, .recognise = recognise, .next = next};

@@ -24,4 +24,10 @@ static void recover(espi_reader *r)
     while (espi_stream_peek(s) >= 0 && !(s->column == 1 && espi_stream_peek(s) == '(')) espi_stream_skip_line(s);
 }
 
-const espi_reader_class espi_read_penn = {.target = ESPI_TARGET_NONE, .next = next, .recover = recover};
+static espi_claim recognise(const char *line, size_t size)
+{
+    return size > 0 && line[0] == '(' ? ESPI_CLAIM_FIRST_BYTE : ESPI_CLAIM_NONE;
+}
+
+const espi_reader_class espi_read_penn = {
+    .target = ESPI_TARGET_NONE, .recognise = recognise, .next = next, .recover = recover};

@@ -7,6 +7,8 @@
 #include "base/status.h"
 #include "data/srl_line.h"
 
+#include <string.h>
+
 static const bool stop_tab[256] = {['\t'] = true, ['\n'] = true};
 
 esp_status espi_srl_field(espi_reader *r, const char *what, bool digits, espi_text *copy, esp_error *err)
@@ -83,4 +85,10 @@ void espi_srl_recover(espi_reader *r)
     while (espi_stream_peek(&r->stream) >= 0 && espi_stream_peek(&r->stream) != 'T');
 }
 
-const espi_reader_class espi_read_srl = {.target = ESPI_TARGET_NONE, .next = next, .recover = espi_srl_recover};
+static espi_claim recognise(const char *line, size_t size)
+{
+    return size > 1 && memcmp(line, "T\t", 2) == 0 ? ESPI_CLAIM_SHAPE : ESPI_CLAIM_NONE;
+}
+
+const espi_reader_class espi_read_srl = {
+    .target = ESPI_TARGET_NONE, .recognise = recognise, .next = next, .recover = espi_srl_recover};

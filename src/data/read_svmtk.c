@@ -301,4 +301,30 @@ static esp_status next(espi_reader *r, bool *end, esp_error *err)
     return status;
 }
 
-const espi_reader_class espi_read_svmtk = {.target = ESPI_TARGET_LABEL, .next = next};
+/* ----------------------------------------------------------- recognition */
+
+/* The first marker such as |BT|, |EV| or |BT:name|: whether there is one, and whether it has a name. */
+static bool find_marker(const char *text, size_t size, bool *named)
+{
+    for (size_t i = 0; i + 3 < size; i++) {
+        if (text[i] != '|' || (text[i + 1] != 'B' && text[i + 1] != 'E')) continue;
+        size_t at = i + 2;
+        while (at < size && text[at] >= 'A' && text[at] <= 'Z') at++;
+        if (at == i + 2 || at == size || (text[at] != '|' && text[at] != ':')) continue;
+        *named = text[at] == ':';
+        return true;
+    }
+    return false;
+}
+
+static espi_claim claim(const char *line, size_t size, bool names)
+{
+    bool named;
+    return find_marker(line, size, &named) && named == names ? ESPI_CLAIM_MARKER : ESPI_CLAIM_NONE;
+}
+
+static espi_claim recognise_svmtk(const char *line, size_t size) { return claim(line, size, false); }
+static espi_claim recognise_kelp(const char *line, size_t size) { return claim(line, size, true); }
+
+const espi_reader_class espi_read_svmtk = {.target = ESPI_TARGET_LABEL, .recognise = recognise_svmtk, .next = next};
+const espi_reader_class espi_read_kelp = {.target = ESPI_TARGET_LABEL, .recognise = recognise_kelp, .next = next};

@@ -1,5 +1,6 @@
-/* Readers: one file per format (read_*.c), each a table of functions over one shared state. reader.c opens the
- * stream, recognises the format and drives the reader row by row.
+/* Readers: one file per format (read_*.c), each a class of functions over one shared state, and the helpers they share
+ * (reader.c). The table of formats (format.h) lists them; dataset_read.c opens the stream, recognises the format and
+ * drives its reader row by row.
  *
  * Every failure of a reader carries its place in the file. A reader that fails leaves the stream inside the bad
  * example: the line end behind it is not taken. */
@@ -29,8 +30,23 @@ typedef enum espi_target_kind {
     ESPI_TARGET_NONE
 } espi_target_kind;
 
+/* How strong a claim a format has to the first line of a file. The strongest wins, and of equals the first of the
+ * table, so that recognition does not depend on the order of the table as long as equal claims exclude each other. */
+typedef enum espi_claim {
+    ESPI_CLAIM_NONE,
+    ESPI_CLAIM_LOOSE,     /* its words could be meant so: "1 3:0.5" */
+    ESPI_CLAIM_MARKER,    /* a marker of the format is somewhere inside: "... |BT| ..." */
+    ESPI_CLAIM_SHAPE,     /* its fields are those of the format */
+    ESPI_CLAIM_FIRST_BYTE /* no other format starts with this byte */
+} espi_claim;
+
 typedef struct espi_reader_class {
     espi_target_kind target;
+    /* Looks at the first line that is neither blank nor a comment, from its first byte that is no blank on and without
+     * its end; of a very long line, at its beginning. There is at least one byte. */
+    espi_claim (*recognise)(const char *line, size_t size);
+    /* For a stream that no format claims: fails with what to do if a file of this one was meant; may be NULL. */
+    esp_status (*advise)(const espi_stream *stream, esp_error *err);
     /* Fills one row (the driver calls espi_row_begin before and espi_row_end after). Sets *end instead when the
      * input is over. */
     esp_status (*next)(espi_reader *reader, bool *end, esp_error *err);
@@ -39,8 +55,8 @@ typedef struct espi_reader_class {
     void (*close)(espi_reader *reader); /* releases reader->state; may be NULL */
 } espi_reader_class;
 
-extern const espi_reader_class espi_read_jsonl, espi_read_svmtk /* SVM-light-TK and KeLP */, espi_read_libsvm,
-    espi_read_penn, espi_read_conllu, espi_read_srl;
+extern const espi_reader_class espi_read_jsonl, espi_read_svmtk, espi_read_kelp, espi_read_libsvm, espi_read_penn,
+    espi_read_conllu, espi_read_srl;
 
 /* For espi_stream_token: blanks and line ends. */
 extern const bool espi_stop_blank[256];
@@ -60,9 +76,9 @@ bool espi_reader_gather(espi_reader *reader, const char *bytes, size_t size);
 esp_status espi_reader_column(espi_reader *reader, const char *name, size_t size, esp_column_type type,
                               espi_column **out, esp_error *err);
 /* The same for a vector, which must have the shape it has in the first row. */
-typedef enum espi_shape { ESPI_SPARSE, ESPI_DENSE, ESPI_SCALAR } espi_shape;
-esp_status espi_reader_vector(espi_reader *reader, const char *name, size_t size, espi_shape shape, espi_column **out,
-                              esp_error *err);
+typedef enum espi_vector_shape { ESPI_SPARSE, ESPI_DENSE, ESPI_SCALAR } espi_vector_shape;
+esp_status espi_reader_vector(espi_reader *reader, const char *name, size_t size, espi_vector_shape shape,
+                              espi_column **out, esp_error *err);
 
 /* Reads one bracketed tree from the stream, blanks (and with `lines`, line ends) before it skipped, into the row
  * at hand of `column`. Without `lines` the tree must end before the line does. */
@@ -82,8 +98,5 @@ esp_status espi_reader_end_elements(espi_reader *reader, espi_column *column, si
 esp_status espi_reader_place(const espi_reader *reader, esp_status status, esp_error *err);
 esp_status espi_reader_place_at(const espi_reader *reader, size_t line, size_t column, esp_status status,
                                 esp_error *err);
-
-/* Fails: an array of JSON is not JSON Lines. */
-esp_status espi_json_array(const espi_stream *stream, esp_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "data/reader.h"
 #include "data/writer.h"
 
 #include <stdio.h>
@@ -72,8 +71,9 @@ static bool add_string(writing *w, const espi_column *c, size_t row)
     return !w->part.failed;
 }
 
-esp_status espi_write_jsonl(const esp_dataset *data, espi_output *output, esp_error *err)
+esp_status espi_write_jsonl(const esp_dataset *data, const char *format, espi_output *output, esp_error *err)
 {
+    (void)format; /* it holds everything */
     writing w = {.output = output};
     const bool number = esp_dataset_target_is_number(data);
     bool ok = true;

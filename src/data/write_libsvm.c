@@ -72,28 +72,28 @@ void espi_features_text(espi_features *f, size_t row, espi_text *text)
     }
 }
 
-static esp_status check(const esp_dataset *data, esp_error *err)
+static esp_status check(const esp_dataset *data, const char *format, esp_error *err)
 {
     if (data->target_name == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "the format libsvm needs a target, and the dataset has none");
+        return espi_fail(err, ESP_ERR_PARAM, "the format %s needs a target, and the dataset has none", format);
     for (size_t i = 0; i < data->columns; i++) {
         const espi_column *c = &data->column[i];
-        if (c->type == ESP_COLUMN_TREE) return espi_refuse(c, ESP_FORMAT_LIBSVM, "holds trees", err);
-        if (c->type == ESP_COLUMN_SEQUENCE) return espi_refuse(c, ESP_FORMAT_LIBSVM, "holds sequences", err);
-        if (i > 0) return espi_refuse(c, ESP_FORMAT_LIBSVM, "is a second vector", err);
+        if (c->type == ESP_COLUMN_TREE) return espi_refuse(c, format, "holds trees", err);
+        if (c->type == ESP_COLUMN_SEQUENCE) return espi_refuse(c, format, "holds sequences", err);
+        if (i > 0) return espi_refuse(c, format, "is a second vector", err);
     }
     if (data->columns == 0)
-        return espi_fail(err, ESP_ERR_PARAM, "the format libsvm needs a vector, and the dataset has none");
-    const esp_status status = espi_check_targets(data, ESP_FORMAT_LIBSVM, " \t\r\n#,:", "", err);
+        return espi_fail(err, ESP_ERR_PARAM, "the format %s needs a vector, and the dataset has none", format);
+    const esp_status status = espi_check_targets(data, format, " \t\r\n#,:", "", err);
     if (status != ESP_OK) return status;
-    return espi_check_symbols(&data->column[0].vectors.features, ESP_FORMAT_LIBSVM, "feature", " \t\r\n#:", "", err);
+    return espi_check_symbols(&data->column[0].vectors.features, format, "feature", " \t\r\n#:", "", err);
 }
 
-esp_status espi_write_libsvm(const esp_dataset *data, espi_output *output, esp_error *err)
+esp_status espi_write_libsvm(const esp_dataset *data, const char *format, espi_output *output, esp_error *err)
 {
     espi_text text = {0};
     espi_features features = {0};
-    const esp_status status = check(data, err);
+    const esp_status status = check(data, format, err);
     if (status != ESP_OK) return status;
     bool ok = espi_features_start(&features, &data->column[0].vectors);
     for (size_t row = 0; row < data->rows && ok; row++) {

@@ -2,27 +2,29 @@
 #include "base/status.h"
 #include "data/writer.h"
 
-static esp_status check(const esp_dataset *data, esp_error *err)
+static esp_status check(const esp_dataset *data, const char *format, esp_error *err)
 {
-    const char *only = "the format penn holds one column of trees and nothing else";
-    if (data->target_name != NULL) return espi_fail(err, ESP_ERR_PARAM, "%s; it has no place for the target", only);
-    if (data->columns == 0) return espi_fail(err, ESP_ERR_PARAM, "%s; the dataset has no columns", only);
+    static const char only[] = "holds one column of trees and nothing else";
+    if (data->target_name != NULL)
+        return espi_fail(err, ESP_ERR_PARAM, "the format %s %s; it has no place for the target", format, only);
+    if (data->columns == 0)
+        return espi_fail(err, ESP_ERR_PARAM, "the format %s %s; the dataset has no columns", format, only);
     for (size_t i = 0; i < data->columns; i++) {
         const espi_column *c = &data->column[i];
-        if (c->type == ESP_COLUMN_SEQUENCE) return espi_refuse(c, ESP_FORMAT_PENN, "holds sequences", err);
-        if (c->type == ESP_COLUMN_VECTOR) return espi_refuse(c, ESP_FORMAT_PENN, "holds vectors", err);
-        if (i > 0) return espi_refuse(c, ESP_FORMAT_PENN, "is a second tree", err);
+        if (c->type == ESP_COLUMN_SEQUENCE) return espi_refuse(c, format, "holds sequences", err);
+        if (c->type == ESP_COLUMN_VECTOR) return espi_refuse(c, format, "holds vectors", err);
+        if (i > 0) return espi_refuse(c, format, "is a second tree", err);
         for (size_t row = 0; row < data->rows; row++)
-            if (c->trees.root[row] == ESPI_NO_NODE) return espi_refuse(c, ESP_FORMAT_PENN, "has an empty tree", err);
+            if (c->trees.root[row] == ESPI_NO_NODE) return espi_refuse(c, format, "has an empty tree", err);
     }
     return ESP_OK;
 }
 
-esp_status espi_write_penn(const esp_dataset *data, espi_output *output, esp_error *err)
+esp_status espi_write_penn(const esp_dataset *data, const char *format, espi_output *output, esp_error *err)
 {
     espi_text text = {0};
     espi_tree_printer printer = {0};
-    const esp_status status = check(data, err);
+    const esp_status status = check(data, format, err);
     if (status != ESP_OK) return status;
     const espi_forest *f = &data->column[0].trees;
     bool ok = true;

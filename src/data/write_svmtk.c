@@ -20,7 +20,7 @@ typedef struct writer {
     size_t vectors;          /* columns of that type */
 } writer;
 
-static esp_status check_column(const espi_column *c, esp_format format, const char *bad_first, esp_error *err)
+static esp_status check_column(const espi_column *c, const char *format, const char *bad_first, esp_error *err)
 {
     if (c->type == ESP_COLUMN_TREE) return espi_check_symbols(&c->trees.symbols, format, "label", one_line, "", err);
     if (c->type == ESP_COLUMN_SEQUENCE)
@@ -28,11 +28,10 @@ static esp_status check_column(const espi_column *c, esp_format format, const ch
     return espi_check_symbols(&c->vectors.features, format, "feature", " \t\r\n", bad_first, err);
 }
 
-static esp_status check(const esp_dataset *data, esp_format format, esp_error *err)
+static esp_status check(const esp_dataset *data, const char *format, bool kelp, esp_error *err)
 {
-    const bool kelp = format == ESP_FORMAT_KELP;
     if (data->target_name == NULL && !kelp)
-        return espi_fail(err, ESP_ERR_PARAM, "the format svmtk needs a target, and the dataset has none");
+        return espi_fail(err, ESP_ERR_PARAM, "the format %s needs a target, and the dataset has none", format);
     esp_status status = espi_check_targets(data, format, " \t\r\n", "|#", err);
     for (size_t i = 0; i < data->columns && status == ESP_OK; i++) {
         const espi_column *c = &data->column[i];
@@ -139,9 +138,10 @@ static bool kelp_row(writer *w, size_t row)
     return true;
 }
 
-static esp_status write_rows(const esp_dataset *data, espi_output *output, esp_format format, esp_error *err)
+static esp_status write_rows(const esp_dataset *data, const char *format, bool kelp, espi_output *output,
+                             esp_error *err)
 {
-    const esp_status status = check(data, format, err);
+    const esp_status status = check(data, format, kelp, err);
     if (status != ESP_OK) return status;
     writer w = {.data = data, .output = output, .features = espi_alloc_zero(data->columns, sizeof *w.features)};
     bool ok = w.features != NULL;
@@ -150,7 +150,7 @@ static esp_status write_rows(const esp_dataset *data, espi_output *output, esp_f
         w.vectors += data->column[i].type == ESP_COLUMN_VECTOR;
     }
     for (size_t row = 0; row < data->rows && ok; row++) {
-        ok = format == ESP_FORMAT_KELP ? kelp_row(&w, row) : svmtk_row(&w, row);
+        ok = kelp ? kelp_row(&w, row) : svmtk_row(&w, row);
         espi_text_add(&w.text, "\n", 1);
         ok = ok && espi_text_flush(&w.text, output, false);
     }
@@ -162,12 +162,12 @@ static esp_status write_rows(const esp_dataset *data, espi_output *output, esp_f
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-esp_status espi_write_svmtk(const esp_dataset *data, espi_output *output, esp_error *err)
+esp_status espi_write_svmtk(const esp_dataset *data, const char *format, espi_output *output, esp_error *err)
 {
-    return write_rows(data, output, ESP_FORMAT_SVMTK, err);
+    return write_rows(data, format, false, output, err);
 }
 
-esp_status espi_write_kelp(const esp_dataset *data, espi_output *output, esp_error *err)
+esp_status espi_write_kelp(const esp_dataset *data, const char *format, espi_output *output, esp_error *err)
 {
-    return write_rows(data, output, ESP_FORMAT_KELP, err);
+    return write_rows(data, format, true, output, err);
 }

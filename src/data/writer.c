@@ -1,4 +1,4 @@
-/* Writing datasets: the choice of the format, and values as text. */
+/* What the writers of all formats share: values as text, and checks of what a format can hold. */
 #include "data/writer.h"
 
 #include "base/alloc.h"
@@ -131,24 +131,24 @@ void espi_text_tree(espi_text *t, const espi_forest *forest, espi_ref root)
 
 /* ----------------------------------------------------------------- checks */
 
-esp_status espi_refuse(const espi_column *column, esp_format format, const char *reason, esp_error *err)
+esp_status espi_refuse(const espi_column *column, const char *format, const char *reason, esp_error *err)
 {
     char quoted[96];
     return espi_fail(err, ESP_ERR_PARAM, "column %s %s, which the format %s cannot hold",
-                     espi_quote(column->name, strlen(column->name), quoted), reason, esp_format_name(format));
+                     espi_quote(column->name, strlen(column->name), quoted), reason, format);
 }
 
-static esp_status check_text(const espi_symbol *s, esp_format format, const char *what, const char *forbidden,
+static esp_status check_text(const espi_symbol *s, const char *format, const char *what, const char *forbidden,
                              const char *forbidden_first, esp_error *err)
 {
     char quoted[96];
     if (s->size > 0 && strpbrk(s->text, forbidden) == NULL && strchr(forbidden_first, s->text[0]) == NULL)
         return ESP_OK;
     return espi_fail(err, ESP_ERR_PARAM, "the %s %s cannot be written in the format %s", what,
-                     espi_quote(s->text, s->size, quoted), esp_format_name(format));
+                     espi_quote(s->text, s->size, quoted), format);
 }
 
-esp_status espi_check_symbols(const espi_symbols *symbols, esp_format format, const char *what, const char *forbidden,
+esp_status espi_check_symbols(const espi_symbols *symbols, const char *format, const char *what, const char *forbidden,
                               const char *forbidden_first, esp_error *err)
 {
     esp_status status = ESP_OK;
@@ -157,7 +157,7 @@ esp_status espi_check_symbols(const espi_symbols *symbols, esp_format format, co
     return status;
 }
 
-esp_status espi_check_targets(const esp_dataset *data, esp_format format, const char *forbidden,
+esp_status espi_check_targets(const esp_dataset *data, const char *format, const char *forbidden,
                               const char *forbidden_first, esp_error *err)
 {
     esp_status status = ESP_OK;
@@ -166,90 +166,3 @@ esp_status espi_check_targets(const esp_dataset *data, esp_format format, const 
             check_text(&data->target_texts.symbol[data->target[i]], format, "target", forbidden, forbidden_first, err);
     return status;
 }
-
-/* ---------------------------------------------------------------- writing */
-
-static bool ends_with(const char *path, const char *ending)
-{
-    const size_t size = strlen(path), n = strlen(ending);
-    return size >= n && strcmp(path + size - n, ending) == 0;
-}
-
-static esp_format format_of(const char *path)
-{
-    static const struct {
-        const char *ending;
-        esp_format format;
-    } endings[] = {
-        {".klp", ESP_FORMAT_KELP},   {".kelp", ESP_FORMAT_KELP},     {".svmtk", ESP_FORMAT_SVMTK},
-        {".tk", ESP_FORMAT_SVMTK},   {".libsvm", ESP_FORMAT_LIBSVM}, {".svm", ESP_FORMAT_LIBSVM},
-        {".mrg", ESP_FORMAT_PENN},   {".ptb", ESP_FORMAT_PENN},      {".penn", ESP_FORMAT_PENN},
-        {".trees", ESP_FORMAT_PENN}, {".conllu", ESP_FORMAT_CONLLU}, {".srl", ESP_FORMAT_SRL},
-    };
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (ends_with(path, endings[i].ending)) return endings[i].format;
-    return ESP_FORMAT_JSONL;
-}
-
-typedef esp_status (*row_writer)(const esp_dataset *, espi_output *, esp_error *);
-
-/* NULL: the format is for reading only. */
-static row_writer writer_of(esp_format format)
-{
-    switch (format) {
-    case ESP_FORMAT_JSONL: return espi_write_jsonl;
-    case ESP_FORMAT_SVMTK: return espi_write_svmtk;
-    case ESP_FORMAT_KELP: return espi_write_kelp;
-    case ESP_FORMAT_LIBSVM: return espi_write_libsvm;
-    case ESP_FORMAT_PENN: return espi_write_penn;
-    default: return NULL;
-    }
-}
-
-esp_status espi_write_format(const char *path, esp_format *format, esp_error *err)
-{
-    if (esp_format_name(*format) == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "unknown data format number %d", (int)*format);
-    if (ends_with(path, ".gz") || ends_with(path, ".zst"))
-        return espi_fail(err, ESP_ERR_PARAM, "%s: compressed files are read, not written; write to - and pipe it",
-                         path);
-    if (*format == ESP_FORMAT_AUTO) *format = format_of(path);
-    if (writer_of(*format) != NULL) return ESP_OK;
-    return espi_fail(err, ESP_ERR_PARAM,
-                     "the format %s is for reading only; jsonl, svmtk, kelp, libsvm and penn are written",
-                     esp_format_name(*format));
-}
-
-esp_status espi_write_rows(const esp_dataset *data, esp_format format, espi_output *output, esp_error *err)
-{
-    return writer_of(format)(data, output, err);
-}
-
-esp_status esp_dataset_write(const esp_dataset *data, const char *path, esp_format format, esp_error *err)
-{
-    espi_output *output;
-    esp_status status = espi_write_format(path, &format, err);
-    if (status == ESP_OK) status = espi_output_open(path, &output, err);
-    if (status != ESP_OK) return status;
-    status = espi_write_rows(data, format, output, err);
-    if (status == ESP_OK) return espi_output_commit(output, err);
-    espi_output_discard(output);
-    return status;
-}
-
-esp_status esp_dataset_text(const esp_dataset *data, size_t column, size_t example, char **out, esp_error *err)
-{
-    *out = NULL;
-    if (column >= data->columns || example >= data->rows)
-        return espi_fail(err, ESP_ERR_PARAM, "column %zu, example %zu: the dataset has %zu columns and %zu examples",
-                         column, example, data->columns, data->rows);
-    const espi_column *c = &data->column[column];
-    espi_text text = {0};
-    if (c->type == ESP_COLUMN_TREE) espi_text_tree(&text, &c->trees, c->trees.root[example]);
-    else if (c->type == ESP_COLUMN_SEQUENCE) espi_text_sequence(&text, &c->sequences, example);
-    else espi_text_vector(&text, &c->vectors, example);
-    *out = espi_text_take(&text);
-    return *out != NULL ? ESP_OK : espi_no_memory(err);
-}
-
-void esp_text_free(char *text) { espi_free(text); }

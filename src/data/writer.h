@@ -1,4 +1,5 @@
-/* Writers: one file per format (write_*.c). A writer first says whether the format can hold the dataset. */
+/* Writers: one file per format (write_*.c), and the helpers they share (writer.c). A writer first says whether the
+ * format can hold the dataset. The table of formats (format.h) lists them; dataset_write.c chooses one. */
 #ifndef ESPI_WRITER_H
 #define ESPI_WRITER_H
 
@@ -6,12 +7,9 @@
 #include "base/text.h"
 #include "data/dataset.h"
 
-/* Each writes all rows, or refuses with ESP_ERR_PARAM before the first byte. */
-esp_status espi_write_jsonl(const esp_dataset *data, espi_output *output, esp_error *err);
-esp_status espi_write_svmtk(const esp_dataset *data, espi_output *output, esp_error *err);
-esp_status espi_write_kelp(const esp_dataset *data, espi_output *output, esp_error *err);
-esp_status espi_write_libsvm(const esp_dataset *data, espi_output *output, esp_error *err);
-esp_status espi_write_penn(const esp_dataset *data, espi_output *output, esp_error *err);
+/* Writes all rows, or refuses with ESP_ERR_PARAM before the first byte. `format` is its name, for messages. */
+typedef esp_status espi_writer(const esp_dataset *data, const char *format, espi_output *output, esp_error *err);
+espi_writer espi_write_jsonl, espi_write_svmtk, espi_write_kelp, espi_write_libsvm, espi_write_penn;
 
 /* The format in which `path` is to be written: AUTO becomes the one of its ending. ESP_ERR_PARAM if there is none. */
 esp_status espi_write_format(const char *path, esp_format *format, esp_error *err);
@@ -52,13 +50,13 @@ void espi_features_text(espi_features *features, size_t row, espi_text *text);
 void espi_features_free(espi_features *features);
 
 /* ESP_ERR_PARAM: "column 'x' <reason>, which the format libsvm cannot hold". */
-esp_status espi_refuse(const espi_column *column, esp_format format, const char *reason, esp_error *err);
+esp_status espi_refuse(const espi_column *column, const char *format, const char *reason, esp_error *err);
 /* Refuses strings that hold a byte of `forbidden` or start with one of `forbidden_first`, as they would not be
  * read back; `what` says what they are. */
-esp_status espi_check_symbols(const espi_symbols *symbols, esp_format format, const char *what, const char *forbidden,
+esp_status espi_check_symbols(const espi_symbols *symbols, const char *format, const char *what, const char *forbidden,
                               const char *forbidden_first, esp_error *err);
 /* The same for the targets of all rows, if there are any. */
-esp_status espi_check_targets(const esp_dataset *data, esp_format format, const char *forbidden,
+esp_status espi_check_targets(const esp_dataset *data, const char *format, const char *forbidden,
                               const char *forbidden_first, esp_error *err);
 
 #endif

@@ -3,6 +3,7 @@
 #define ESPI_EXPLAIN_H
 
 #include "explain/source.h"
+#include "kernel/expression/columns.h"
 #include "kernel/expression/terms.h"
 #include "learn/model/model.h"
 

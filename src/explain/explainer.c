@@ -55,15 +55,9 @@ static const espi_kernel_class *class_of(const esp_kernel *kernel, const espi_te
     return t->leaf ? kernel->leaf[t->number].class : NULL;
 }
 
-static bool is_tree_class(const espi_kernel_class *c)
+static espi_feature_source features_of(const espi_kernel_class *c)
 {
-    return c == &espi_kernel_st || c == &espi_kernel_sst || c == &espi_kernel_sasst;
-}
-
-static bool has_features(const espi_kernel_class *c)
-{
-    return is_tree_class(c) || c == &espi_kernel_fsst || c == &espi_kernel_seq || c == &espi_kernel_fseq ||
-           c == &espi_kernel_linear;
+    return c != NULL ? c->features : ESPI_NO_FEATURES;
 }
 
 /* "0.3*norm(sst(tree, lambda=0.4))": a term is an expression that ends with its own operator. */
@@ -84,10 +78,7 @@ static char *term_text(const esp_kernel *kernel, const espi_term *t)
 static const char *why_not(const esp_kernel *kernel, const espi_term *t)
 {
     const espi_kernel_class *c = class_of(kernel, t);
-    if (c == &espi_kernel_rbf) return "measures distances and has no features to weigh";
-    if (c == &espi_kernel_poly) return "has products of features, which are too many to weigh";
-    if (c == &espi_kernel_ptk || c == &espi_kernel_gtk)
-        return "matches fragments in part, so that they have no weights";
+    if (c != NULL) return c->no_features != NULL ? c->no_features : "has no features that could be weighed";
     const espi_op *op = &kernel->op[t->op];
     const bool norm = op->kind == ESPI_NORM;
     if (norm) op = &kernel->op[op->left];
@@ -121,7 +112,7 @@ static esp_status describe_terms(esp_explainer *e, esp_error *err)
         const espi_term *t = &e->term[i];
         e->text[i] = term_text(kernel, t);
         if (e->text[i] == NULL) return espi_no_memory(err);
-        if (!has_features(class_of(kernel, t))) {
+        if (features_of(class_of(kernel, t)) == ESPI_NO_FEATURES) {
             e->reason[i] = reason_text(kernel, t, e->text[i]);
             if (e->reason[i] == NULL) return espi_no_memory(err);
             continue;
@@ -173,25 +164,25 @@ static esp_status term_coefficients(const esp_explainer *e, const espi_program *
 static esp_status make_source(const esp_explainer *e, espi_program *p, size_t term, esp_error *err)
 {
     const espi_term *t = &e->term[term];
-    const espi_kernel_class *class = class_of(p->kernel, t);
+    const espi_feature_source from = features_of(class_of(p->kernel, t));
     espi_term_source *s = &p->source[term];
-    if (!has_features(class)) return ESP_OK;
+    if (from == ESPI_NO_FEATURES) return ESP_OK;
     const espi_leaf *leaf = &p->kernel->leaf[t->number];
     const espi_column *column;
     double *c = NULL;
     esp_status status = espi_leaf_column(leaf, e->model->support, &column, err);
     if (status == ESP_OK) status = term_coefficients(e, p, term, &c, err);
-    if (status == ESP_OK && is_tree_class(class)) {
+    if (status == ESP_OK && from == ESPI_TREE_FRAGMENTS) {
         status = espi_tree_source_make(&s->trees, leaf, column, c, p->outputs, err);
         s->has_trees = status == ESP_OK;
         s->has_listed = s->has_trees && espi_leaf_value(leaf, "bow") > 0.0;
         if (s->has_listed) status = espi_listed_words(&s->listed, leaf, column, c, p->outputs, err);
-    } else if (status == ESP_OK && class == &espi_kernel_seq) {
+    } else if (status == ESP_OK && from == ESPI_SUBSEQUENCES) {
         status = espi_seq_source_make(&s->sequences, leaf, column, c, p->outputs, err);
         s->has_sequences = true;
     } else if (status == ESP_OK) {
-        status = (class == &espi_kernel_linear ? espi_listed_values : espi_listed_selected)(&s->listed, leaf, column, c,
-                                                                                            p->outputs, err);
+        status = (from == ESPI_VALUES ? espi_listed_values : espi_listed_selected)(&s->listed, leaf, column, c,
+                                                                                   p->outputs, err);
         s->has_listed = true;
     }
     espi_free(c);

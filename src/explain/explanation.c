@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "data/writer.h"
-#include "learn/learner.h"
+#include "learn/targets.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -59,7 +59,7 @@ static char *function_name(const esp_model *m, size_t output, bool turned)
 {
     if (m->classes == 0) return espi_copy_text("value", 5);
     size_t positive, negative;
-    espi_problem_classes(m->one_vs_one, m->classes, output, &positive, &negative);
+    espi_output_classes(m->one_vs_one, m->classes, output, &positive, &negative);
     espi_text text = {0};
     espi_text_string(&text, m->class_name[turned ? negative : positive]);
     if (m->one_vs_one && m->classes > 2) {
@@ -78,7 +78,7 @@ static esp_status add_functions(esp_explanation *x, const esp_model *m, const ch
     if (x->function == NULL) return espi_no_memory(err);
     for (size_t k = 0; k < m->outputs; k++) {
         size_t positive, negative;
-        espi_problem_classes(m->one_vs_one, m->classes, k, &positive, &negative);
+        espi_output_classes(m->one_vs_one, m->classes, k, &positive, &negative);
         const bool turned = class_name != NULL && negative == class;
         if (class_name != NULL && positive != class && !turned) continue;
         espi_function *f = &x->function[x->functions];

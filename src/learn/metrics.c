@@ -66,7 +66,7 @@ static bool collect_names(esp_metrics *m, const esp_predictions *p, const esp_da
         const uint32_t symbol = data->target[i];
         const char *label = data->target_texts.symbol[symbol].text;
         if (class_of_symbol[symbol] != ESPI_NO_CLASS) continue; /* seen before */
-        class_of_symbol[symbol] = espi_class_of(p->class_name, p->classes, label);
+        class_of_symbol[symbol] = espi_class_of((const char *const *)p->class_name, p->classes, label);
         if (class_of_symbol[symbol] != ESPI_NO_CLASS) continue;
         class_of_symbol[symbol] = (uint32_t)m->classes;
         if (!espi_reserve(&m->name, &capacity, m->classes + 1, sizeof *m->name)) return false;

@@ -169,14 +169,3 @@ double esp_predictions_latent_variance(const esp_predictions *p, size_t i)
 {
     return p->variance != NULL ? p->variance[2 * i] : -1.0;
 }
-
-uint32_t espi_class_of(char *const *class_name, size_t classes, const char *label)
-{
-    double value, other;
-    for (size_t c = 0; c < classes; c++)
-        if (strcmp(class_name[c], label) == 0) return (uint32_t)c;
-    if (!espi_number_parse(label, strlen(label), &value)) return ESPI_NO_CLASS;
-    for (size_t c = 0; c < classes; c++)
-        if (espi_number_parse(class_name[c], strlen(class_name[c]), &other) && other == value) return (uint32_t)c;
-    return ESPI_NO_CLASS;
-}

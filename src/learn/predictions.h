@@ -2,7 +2,7 @@
 #ifndef ESPI_PREDICTIONS_H
 #define ESPI_PREDICTIONS_H
 
-#include "learn/model/model.h"
+#include "learn/targets.h"
 
 struct esp_predictions {
     size_t count, classes;
@@ -18,13 +18,11 @@ struct esp_predictions {
 esp_status espi_predictions_make(size_t count, const double *scores, size_t classes, const char *const *class_name,
                                  bool one_vs_one, const double *platt, esp_predictions **out, esp_error *err);
 
-/* The class that a label of data stands for: by name, or else by value, so that 1 and 1.0 are one class unless both are
- * names of classes. ESPI_NO_CLASS: none of these. */
-#define ESPI_NO_CLASS UINT32_MAX
-uint32_t espi_class_of(char *const *class_name, size_t classes, const char *label);
-
 /* Adds the variances of a Gaussian process, which are copied, and for two classes the probabilities that follow from
  * them. */
 esp_status espi_predictions_spread(esp_predictions *predictions, const double *variance, esp_error *err);
+
+/* From the scores of one example to the class, and its score per column of the predictions. */
+size_t espi_decide(const double *score, size_t classes, bool one_vs_one, double *per_class);
 
 #endif

@@ -1,9 +1,8 @@
-/* Targets as classes or numbers, and folds of them. */
+/* Targets as classes or numbers. */
 #include "base/alloc.h"
 #include "base/number.h"
-#include "base/random.h"
 #include "base/status.h"
-#include "learn/learner.h"
+#include "learn/targets.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +80,7 @@ static esp_status make_classes(espi_targets *t, const esp_dataset *data, esp_err
     return ESP_OK;
 }
 
-static esp_status make_values(espi_targets *t, const esp_dataset *data, bool gp, esp_error *err)
+static esp_status make_values(espi_targets *t, const esp_dataset *data, esp_error *err)
 {
     t->value = espi_alloc(t->count, sizeof *t->value);
     if (t->value == NULL) return espi_no_memory(err);
@@ -89,72 +88,60 @@ static esp_status make_values(espi_targets *t, const esp_dataset *data, bool gp,
         const espi_symbol *s = &data->target_texts.symbol[data->target[i]];
         char quoted[96];
         if (!espi_number_parse(s->text, s->size, &t->value[i]))
-            return espi_fail(err, ESP_ERR_PARSE, "the target of example %zu is %s; a regression needs numbers%s", i + 1,
-                             espi_quote(s->text, s->size, quoted),
-                             gp ? ", and two classes need likelihood bernoulli" : "");
+            return espi_fail(err, ESP_ERR_PARSE, "the target of example %zu is %s; a regression needs numbers", i + 1,
+                             espi_quote(s->text, s->size, quoted));
     }
     return ESP_OK;
 }
 
-esp_status espi_targets_make(espi_targets *t, const esp_dataset *data, const espi_settings *settings, esp_error *err)
+static esp_status make(espi_targets *t, const esp_dataset *data, bool numbers, esp_error *err)
 {
     *t = (espi_targets){.count = data->rows};
-    if (data->target_name == NULL)
-        return espi_fail(err, ESP_ERR_PARSE, "the data have no target; --target FIELD names one");
-    const esp_status status = espi_learns_numbers(settings) ? make_values(t, data, settings->learner == ESPI_GP, err)
-                                                            : make_classes(t, data, err);
+    if (data->target_name == NULL) return espi_no_target(ESP_ERR_PARSE, err);
+    const esp_status status = numbers ? make_values(t, data, err) : make_classes(t, data, err);
     if (status != ESP_OK) espi_targets_free(t);
     return status;
 }
 
-/* Shuffles the examples of each class (all of a regression) and deals them out in turn, going on from class to class,
- * so that folds have the same size to within one. */
-esp_status espi_folds_make(const espi_targets *t, size_t folds, uint64_t seed, uint32_t *fold, esp_error *err)
+esp_status espi_targets_classes(const struct espi_settings *settings, const esp_dataset *data, espi_targets *out,
+                                esp_error *err)
 {
-    if (folds < 2 || folds > t->count)
-        return espi_fail(err, ESP_ERR_PARAM, "%zu folds; allowed are 2 to the number of examples, %zu", folds,
-                         t->count);
-    uint32_t *order = espi_alloc(t->count, sizeof *order);
-    if (order == NULL) return espi_no_memory(err);
-    espi_random random;
-    espi_random_seed(&random, seed);
-    size_t dealt = 0;
-    for (size_t c = 0; c < (t->classes > 0 ? t->classes : 1); c++) {
-        size_t n = 0;
-        for (size_t i = 0; i < t->count; i++)
-            if (t->classes == 0 || t->class_of[i] == c) order[n++] = (uint32_t)i;
-        for (size_t i = n; i > 1; i--) {
-            const size_t k = espi_random_below(&random, i);
-            const uint32_t other = order[k];
-            order[k] = order[i - 1];
-            order[i - 1] = other;
-        }
-        for (size_t i = 0; i < n; i++) fold[order[i]] = (uint32_t)(dealt++ % folds);
-    }
-    espi_free(order);
-    return ESP_OK;
+    (void)settings;
+    return make(out, data, false, err);
 }
 
-esp_status esp_folds(const char *learner, const esp_dataset *data, size_t folds, uint64_t seed, uint32_t *fold,
-                     esp_error *err)
+esp_status espi_targets_numbers(const struct espi_settings *settings, const esp_dataset *data, espi_targets *out,
+                                esp_error *err)
 {
-    espi_settings settings;
-    espi_targets targets;
-    esp_status status = espi_settings_parse(&settings, learner, NULL, 0, err);
-    if (status != ESP_OK) return status;
-    status = espi_targets_make(&targets, data, &settings, err);
-    if (status == ESP_OK) status = espi_folds_make(&targets, folds, seed, fold, err);
-    espi_targets_free(&targets);
-    espi_settings_free(&settings);
-    return status;
+    (void)settings;
+    return make(out, data, true, err);
 }
 
-void espi_fold_split(const uint32_t *fold, size_t count, size_t number, uint32_t *train, size_t *trained,
-                     uint32_t *test, size_t *tested)
+/* ---------------------------------------------------------------- outputs */
+
+size_t espi_class_outputs(size_t classes, bool one_vs_one)
 {
-    *trained = *tested = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (fold[i] == number) test[(*tested)++] = (uint32_t)i;
-        else train[(*trained)++] = (uint32_t)i;
-    }
+    return classes <= 2 ? 1 : one_vs_one ? classes * (classes - 1) / 2 : classes;
+}
+
+void espi_output_classes(bool one_vs_one, size_t classes, size_t output, size_t *positive, size_t *negative)
+{
+    *positive = classes == 2 ? 1 : output;
+    *negative = classes == 2 ? 0 : classes;
+    if (classes <= 2 || !one_vs_one) return;
+    size_t first = 0;
+    for (size_t left = classes - 1; output >= left; left--) output -= left, first++;
+    *positive = first;
+    *negative = first + 1 + output;
+}
+
+uint32_t espi_class_of(const char *const *class_name, size_t classes, const char *label)
+{
+    double value, other;
+    for (size_t c = 0; c < classes; c++)
+        if (strcmp(class_name[c], label) == 0) return (uint32_t)c;
+    if (!espi_number_parse(label, strlen(label), &value)) return ESPI_NO_CLASS;
+    for (size_t c = 0; c < classes; c++)
+        if (espi_number_parse(class_name[c], strlen(class_name[c]), &other) && other == value) return (uint32_t)c;
+    return ESPI_NO_CLASS;
 }

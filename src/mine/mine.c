@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "mine/mine.h"
 
 #include <string.h>
@@ -83,10 +83,12 @@ static esp_status choose_class(const esp_dataset *data, const espi_symbol *const
         return unknown_class(class, classes, positive, err);
     }
     if (classes > 2)
-        return espi_fail(err, ESP_ERR_PARAM,
-                         "the target '%s' has %zu different %s; mining tells one class from the rest, so name it: "
-                         "--positive %s",
-                         data->target_name, classes, numbers ? "numbers" : "classes", class[0] -> text);
+        return espi_suggest(
+            err,
+            espi_fail(err, ESP_ERR_PARAM,
+                      "the target '%s' has %zu different %s; mining tells one class from the rest, so name it",
+                      data->target_name, classes, numbers ? "numbers" : "classes"),
+            "positive", class[0] -> text);
     *chosen = before(class[0], class[1]) ? 1 : 0;
     return ESP_OK;
 }
@@ -97,8 +99,7 @@ static esp_status split(const esp_dataset *data, const char *wanted, uint8_t *po
     const espi_symbol **class = NULL;
     uint32_t *class_of = NULL;
     size_t classes, chosen = 0;
-    if (data->target_name == NULL)
-        return espi_fail(err, ESP_ERR_PARAM, "the data have no target; --target FIELD names one");
+    if (data->target_name == NULL) return espi_no_target(ESP_ERR_PARAM, err);
     if (data->rows == 0) return espi_fail(err, ESP_ERR_PARAM, "there are no examples; mining needs two classes");
     esp_status status = find_classes(data, &class, &classes, &class_of) ? ESP_OK : espi_no_memory(err);
     if (status == ESP_OK) status = choose_class(data, class, classes, wanted, &chosen, err);

@@ -8,7 +8,6 @@
 #define ESPI_MINE_H
 
 #include "kernel/pattern/pattern.h"
-#include "kernel/expression/kernel.h"
 #include "mine/metric.h"
 
 typedef struct espi_mine_options {
@@ -44,10 +43,7 @@ esp_status espi_mine_column(const espi_mine_options *options, const espi_column 
                             const bool *used, const esp_run *run, espi_selection **out, espi_mine_stats *stats,
                             esp_error *err);
 
-/* Whether the leaf is of fseq or fsst, and the options that such a leaf stands for (metric chi2). */
-bool espi_leaf_selects(const espi_leaf *leaf);
-/* Whether one of its leaves does. */
-bool espi_kernel_selects(const esp_kernel *kernel);
+/* The options that a leaf which selects stands for (metric chi2). */
 espi_mine_options espi_leaf_options(const espi_leaf *leaf);
 /* For each leaf of the kernel that selects, what mining found in its column; NULL for other leaves. `selection` has
  * room for kernel->leaves and is all NULL on failure; each is released with espi_selection_free. */

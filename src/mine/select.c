@@ -1,7 +1,7 @@
 /* From kernel expressions to what they select. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "mine/mine.h"
 
 /* Numbers of leaves are whole but may be infinite. */
@@ -9,13 +9,12 @@ static size_t size_of(double value) { return value >= 9e15 ? SIZE_MAX : (size_t)
 
 espi_mine_options espi_leaf_options(const espi_leaf *leaf)
 {
-    const bool sequences = leaf->class == &espi_kernel_fseq;
     return (espi_mine_options){.metric = ESPI_CHI2,
                                .tau = espi_leaf_value(leaf, "tau"),
                                .min_support = size_of(espi_leaf_value(leaf, "support")),
                                .max_length = size_of(espi_leaf_value(leaf, "n")),
-                               .gap = sequences && espi_leaf_value(leaf, "gap") != 0.0 ? 0 : SIZE_MAX,
-                               .paths = !sequences && espi_leaf_value(leaf, "paths") != 0.0};
+                               .gap = espi_leaf_value_or(leaf, "gap", 0.0) != 0.0 ? 0 : SIZE_MAX,
+                               .paths = espi_leaf_value_or(leaf, "paths", 0.0) != 0.0};
 }
 
 esp_status espi_mine_column(const espi_mine_options *options, const espi_column *column, const uint8_t *positive,
@@ -32,18 +31,6 @@ esp_status espi_mine_column(const espi_mine_options *options, const espi_column 
     if (status == ESP_OK) *out = s;
     else espi_selection_free(s);
     return status;
-}
-
-bool espi_leaf_selects(const espi_leaf *leaf)
-{
-    return leaf->class == &espi_kernel_fseq || leaf->class == &espi_kernel_fsst;
-}
-
-bool espi_kernel_selects(const esp_kernel *kernel)
-{
-    bool selects = false;
-    for (size_t i = 0; i < kernel->leaves; i++) selects = selects || espi_leaf_selects(&kernel->leaf[i]);
-    return selects;
 }
 
 esp_status espi_kernel_select(const esp_kernel *kernel, const esp_dataset *data, const uint8_t *positive,

@@ -30,7 +30,8 @@ static esp_status gather_targets(espi_report *r, esp_error *err)
     uint32_t *known = espi_alloc(texts, sizeof *known);
     r->actual = espi_alloc(data->rows, sizeof *r->actual);
     for (size_t i = 0; known != NULL && i < texts; i++)
-        known[i] = espi_class_of(r->model->class_name, r->model->classes, data->target_texts.symbol[i].text);
+        known[i] = espi_class_of((const char *const *)r->model->class_name, r->model->classes,
+                                 data->target_texts.symbol[i].text);
     for (size_t i = 0; known != NULL && r->actual != NULL && i < data->rows; i++) r->actual[i] = known[data->target[i]];
     const bool ok = known != NULL && r->actual != NULL;
     espi_free(known);

@@ -3,6 +3,7 @@
 #ifndef ESPI_REPORT_H
 #define ESPI_REPORT_H
 
+#include "learn/model/model.h"
 #include "learn/predictions.h"
 #include "report/drawn.h"
 

@@ -1,15 +1,14 @@
 /* What the model is: learner, settings, kernel with its parameters, and how it went if it was learned online. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
-#include "kernel/grammar_tree/rules.h"
+#include "kernel/expression/columns.h"
 #include "report/report.h"
 
 #include <string.h>
 
 enum {
-    RULES = 400, /* bytes of grammar rules that are shown */
-    STEPS = 60   /* points of a learning curve */
+    ARGUMENT = 400, /* bytes of grammar rules and their like that are shown */
+    STEPS = 60      /* points of a learning curve */
 };
 
 /* The settings that the learner has: name, help, default. */
@@ -26,7 +25,7 @@ static void add_settings(espi_text *t, const char *learner)
         espi_json_open(t, '{');
         espi_json_text_of(t, "name", info->name);
         espi_json_text_of(t, "help", info->help);
-        espi_json_text_of(t, "default", info->fallback);
+        espi_json_text_of(t, "default", info->default_value);
         espi_json_close(t, '}');
     }
     espi_json_close(t, ']');
@@ -38,14 +37,14 @@ static void add_parameter(espi_text *t, const espi_leaf *leaf, size_t index)
     espi_json_open(t, '{');
     espi_json_text_of(t, "name", p->info.name);
     espi_json_text_of(t, "help", p->info.help);
-    espi_json_text_of(t, "default", p->info.fallback);
+    espi_json_text_of(t, "default", p->info.default_value);
     espi_json_key(t, "value");
-    if (p->type == ESPI_CHOICE) {
+    if (p->choices != NULL) {
         const char *choice = p->choices[(size_t)leaf->value[index]];
         espi_json_string(t, choice, strlen(choice));
-    } else if (p->type == ESPI_RULES) {
-        const char *rules = leaf->rules != NULL ? leaf->rules->text : "";
-        espi_drawn_text(t, rules, strlen(rules), RULES);
+    } else if (p->argument != NULL) {
+        const char *argument = leaf->argument != NULL ? p->argument->text(leaf->argument) : "";
+        espi_drawn_text(t, argument, strlen(argument), ARGUMENT);
     } else {
         espi_drawn_number(t, leaf->value[index]);
     }
@@ -55,11 +54,10 @@ static void add_parameter(espi_text *t, const espi_leaf *leaf, size_t index)
 /* What a leaf does, without what it would do to sequences if it works on vectors. */
 static void add_help(espi_text *t, const espi_leaf *leaf, const esp_dataset *support)
 {
-    const char *help = leaf->class->help, *aside = strstr(help, "; a sequence");
     const espi_column *column;
     const bool vectors = espi_leaf_column(leaf, support, &column, NULL) == ESP_OK && column->type == ESP_COLUMN_VECTOR;
-    espi_json_key(t, "help");
-    espi_json_string(t, help, vectors && aside != NULL ? (size_t)(aside - help) : strlen(help));
+    const char *help = vectors && leaf->class->vector_help != NULL ? leaf->class->vector_help : leaf->class->help;
+    espi_json_text_of(t, "help", help);
 }
 
 static void add_leaf(espi_text *t, const espi_leaf *leaf, const esp_dataset *support)
@@ -126,7 +124,7 @@ static esp_status add_texts(espi_text *t, const esp_model *m, esp_error *err)
     espi_free(kernel);
     esp_status status = esp_model_summary(m, &summary, err);
     if (status == ESP_OK) espi_json_text_of(t, "summary", summary);
-    if (status == ESP_OK && m->process != NULL) status = esp_model_hyperparameters(m, &hyperparameters, err);
+    if (status == ESP_OK && m->gaussian != NULL) status = esp_model_hyperparameters(m, &hyperparameters, err);
     if (hyperparameters != NULL) espi_json_text_of(t, "hyperparameters", hyperparameters);
     esp_text_free(summary);
     esp_text_free(hyperparameters);
@@ -152,7 +150,7 @@ esp_status espi_report_model(espi_report *r, esp_error *err)
     for (size_t c = 0; c < m->classes; c++) espi_json_string(t, m->class_name[c], strlen(m->class_name[c]));
     espi_json_close(t, ']');
     espi_json_flag_of(t, "pairs", m->one_vs_one);
-    espi_json_flag_of(t, "probabilities", m->platt != NULL || (m->process != NULL && m->classes > 0));
+    espi_json_flag_of(t, "probabilities", m->platt != NULL || (m->gaussian != NULL && m->classes > 0));
     espi_json_flag_of(t, "vote", m->vote);
     espi_json_flag_of(t, "finished", esp_model_is_finished(m));
     espi_json_count_of(t, "support", m->support->rows);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import types
 
 import numpy as np
@@ -214,5 +215,11 @@ def test_reading_a_file(tmp_path):
         espalier.read(path, target="z")
     with pytest.raises(FileNotFoundError, match="no such file|No such file"):
         espalier.read(tmp_path / "none")
-    with pytest.raises(ValueError, match="the format is 'xml'"):
+    with pytest.raises(ValueError, match="the format is 'xml'") as refused:
         espalier.read(path, format="xml")
+    # The names come from the library: each is one that it takes.
+    names = re.split(", | and ", str(refused.value).partition("there are ")[2])
+    assert names[:2] == ["auto", "jsonl"] and len(names) > 7
+    for name in names:
+        with pytest.raises(ValueError, match="data.jsonl:"):
+            espalier.read(path, format=name)

@@ -3,8 +3,9 @@
 #define LEARNING_H
 
 #include "cases.h"
-#include "learn/learner.h"
+#include "learn/model/model.h"
 #include "learn/predictions.h"
+#include "learn/train/registry.h"
 
 enum { MOST = 160 };
 
@@ -86,6 +87,34 @@ static inline void options_of(options *o, const char *text)
         *equal = '\0';
         o->setting[o->count++] = (esp_setting){at, equal + 1};
     }
+}
+
+/* Settings and targets as a learner has them. */
+static inline espi_settings *settings_of(const char *learner, const char *settings)
+{
+    options o;
+    espi_settings *out = NULL;
+    esp_error err = {0};
+    options_of(&o, settings);
+    assert_ok(espi_settings_new(espi_learner_find(learner, &err), o.setting, o.count, &out, &err), settings, &err);
+    return out;
+}
+
+static inline espi_targets learned_targets(const espi_settings *settings, const esp_dataset *data)
+{
+    espi_targets targets = {0};
+    esp_error err = {0};
+    assert_ok(settings->learner->targets(settings, data, &targets, &err), "targets", &err);
+    return targets;
+}
+
+/* Scores of all examples by fits that have not seen them. */
+static inline void scores_of(const espi_problem *problem, const uint32_t *fold, size_t folds, double *scores)
+{
+    const espi_trial trial = {.settings = problem->settings, .scores = scores};
+    esp_error err = {0};
+    assert_ok(problem->settings->learner->out_of_fold(problem, &(espi_folds){fold, folds}, &trial, 1, &err), "scores",
+              &err);
 }
 
 static inline esp_status train(const char *learner, const char *kernel, const esp_dataset *data, const char *settings,

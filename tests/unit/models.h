@@ -4,6 +4,7 @@
 
 #define XXH_INLINE_ALL
 #include "files.h"
+#include "kernel/expression/columns.h"
 #include "kernel/pattern/pattern.h"
 #include "learn/model/file.h"
 
@@ -239,11 +240,11 @@ static inline void add_variants(esp_model *m, const recipe *r)
     esp_dataset_free(patterns);
 }
 
-static inline espi_process *process_of(const esp_model *m)
+static inline espi_gaussian *process_of(const esp_model *m)
 {
-    espi_process *p = espi_alloc_zero(1, sizeof *p);
+    espi_gaussian *p = espi_alloc_zero(1, sizeof *p);
     assert_non_null(p);
-    *p = (espi_process){.scale = 1.0 / 3.0, .noise = m->classes == 0 ? 0.1 : 0.0, .jitter = 1e-10};
+    *p = (espi_gaussian){.scale = 1.0 / 3.0, .noise = m->classes == 0 ? 0.1 : 0.0, .jitter = 1e-10};
     if (m->classes == 0) return p;
     p->curvature = espi_alloc(m->support->rows, sizeof *p->curvature);
     assert_non_null(p->curvature);
@@ -270,7 +271,7 @@ static inline esp_model *made(const recipe *r)
     if (r->platt) m->platt = numbers(2 * m->outputs, -2.0);
     if (r->history) m->history = history_of(m);
     if (r->patterns != NULL) add_variants(m, r);
-    if (r->process) m->process = process_of(m);
+    if (r->process) m->gaussian = process_of(m);
     m->vote = r->vote;
     if (r == &recipes[MIXED]) m->support->column[0].trees.root[3] = ESPI_NO_NODE;
     return m;

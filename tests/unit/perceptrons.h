@@ -61,15 +61,10 @@ static inline void world_free(world *w)
 
 static inline espi_perceptron *perceptron_of(const char *kernel, const char *settings)
 {
-    options o;
-    espi_settings s;
     espi_perceptron *p = NULL;
     esp_error err = {0};
     esp_kernel *k = kernel_of(kernel);
-    options_of(&o, settings);
-    assert_ok(espi_settings_parse(&s, "perceptron", o.setting, o.count, &err), settings, &err);
-    assert_ok(espi_perceptron_new(&s, k, &p, &err), settings, &err);
-    assert_null(s.class_weight);
+    assert_ok(espi_perceptron_new(settings_of("perceptron", settings), k, &p, &err), settings, &err);
     esp_kernel_free(k);
     return p;
 }

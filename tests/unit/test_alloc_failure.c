@@ -2,7 +2,7 @@
  * no longer gets that far. Each time the call must say ESP_ERR_MEMORY with a sentence, hand out nothing and leave
  * no block behind; a call that can do without the refused block may also succeed. */
 #include "files.h"
-#include "learn/gp/gp.h"
+#include "learn/model/model.h"
 
 #include <zlib.h>
 #include <zstd.h>
@@ -341,8 +341,8 @@ static esp_status judge(const void *argument, esp_error *err)
     esp_predictions *predictions = (esp_predictions *)(uintptr_t)1;
     esp_metrics *metrics = (esp_metrics *)(uintptr_t)1;
     esp_status status = esp_predict(lesson_model, lesson_data, &l->run, &predictions, err);
-    espi_folded_free(lesson_model->folded); /* which a model keeps from its first prediction on */
-    lesson_model->folded = NULL;
+    espi_scorer_free(lesson_model->scorer); /* which a model keeps from its first prediction on */
+    lesson_model->scorer = NULL;
     espi_posterior_free(lesson_model->posterior);
     lesson_model->posterior = NULL;
     assert_true((status == ESP_OK) == (predictions != NULL));

@@ -251,7 +251,7 @@ static void test_pivots_are_drawn_again(void **state)
         char text[40];
         watch w = {.left = -1, .highest = {-INFINITY, -INFINITY}}, fixed = {.left = -1};
         snprintf(text, sizeof text, "inducing=4 seed=%d", i);
-        esp_model *model = trained("gp", kernel[i % 2], data, text, &(esp_run){.tell = look, .user = &w});
+        esp_model *model = trained("gp", kernel[i % 2], data, text, &(esp_run){.message = look, .user = &w});
         assert_int_equal(w.first, 1);
         assert_int_equal(w.again, 1);
         assert_true(w.steps > 2);
@@ -260,7 +260,7 @@ static void test_pivots_are_drawn_again(void **state)
         assert_true(told(model, "log likelihood bound") > fmax(w.highest[0], w.highest[1]) - 1e-5); /* as printed */
         esp_model_free(model);
         snprintf(text, sizeof text, "inducing=4 fix=* seed=%d", i);
-        model = trained("gp", kernel[i % 2], data, text, &(esp_run){.tell = look, .user = &fixed});
+        model = trained("gp", kernel[i % 2], data, text, &(esp_run){.message = look, .user = &fixed});
         assert_int_equal(fixed.first, 1);
         assert_int_equal(fixed.again, 0);
         esp_model_free(model);
@@ -280,7 +280,7 @@ static void test_interrupted(void **state)
         watch w = {.left = left};
         esp_model *model;
         esp_error err = {0};
-        const esp_run run = {.threads = 1, .progress = lose_patience, .user = &w, .tell = look};
+        const esp_run run = {.threads = 1, .progress = lose_patience, .user = &w, .message = look};
         const esp_status status = train("gp", "1*rbf(x, gamma=8)", data, "inducing=5", &run, &model, &err);
         if (status == ESP_ERR_CANCELLED) {
             without++;
@@ -317,7 +317,7 @@ static void test_threads_and_files(void **state)
         esp_model *several = trained("gp", kernel, data, settings, &(esp_run){.threads = threads});
         esp_predictions *q = predicted(several, new, threads);
         assert_string_equal(esp_model_kernel(one), esp_model_kernel(several));
-        assert_memory_equal(one->process->reduction, several->process->reduction, 20 * 20 * sizeof(double));
+        assert_memory_equal(one->gaussian->reduction, several->gaussian->reduction, 20 * 20 * sizeof(double));
         assert_near_predictions(p, q, 0.0);
         esp_predictions_free(q);
         esp_model_free(several);

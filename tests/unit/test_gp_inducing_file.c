@@ -6,7 +6,7 @@ static esp_model *inducing(void)
 {
     esp_model *m = made(&recipes[PROCESS]);
     const size_t n = m->support->rows;
-    double *p = m->process->reduction = espi_alloc(n * n, sizeof *p);
+    double *p = m->gaussian->reduction = espi_alloc(n * n, sizeof *p);
     assert_non_null(p);
     for (size_t i = 0; i < n; i++) m->coefficient[i] = (double)i / 3.0;
     for (size_t i = 0; i < n; i++)
@@ -33,7 +33,7 @@ static void test_round_trip(void **state)
     assert_int_equal(fetch(b.bytes + fetch(entry_of(b, "shape") + 8, 8) + 24, 8), ESPI_MODEL_INDUCING);
     assert_int_equal(fetch(entry_of(b, "reduce") + 16, 8), n * n * 8);
     assert_ok(esp_model_parse(b.bytes, b.size, "some.model", &again, &err), "parse", &err);
-    assert_memory_equal(m->process->reduction, again->process->reduction, n * n * sizeof(double));
+    assert_memory_equal(m->gaussian->reduction, again->gaussian->reduction, n * n * sizeof(double));
     const blob second = bytes_of(again);
     assert_int_equal(b.size, second.size);
     assert_memory_equal(b.bytes, second.bytes, b.size);
@@ -55,7 +55,7 @@ static void test_variances(void **state)
     esp_model *m = inducing();
     esp_predictions *p = NULL;
     const size_t n = m->support->rows;
-    for (size_t i = 0; i < n * n; i++) m->process->reduction[i] = i % (n + 1) == 0 ? 1e6 : 0.0;
+    for (size_t i = 0; i < n * n; i++) m->gaussian->reduction[i] = i % (n + 1) == 0 ? 1e6 : 0.0;
     assert_ok(esp_predict(m, m->support, NULL, &p, &err), "predict", &err);
     for (size_t i = 0; i < n; i++) {
         assert_true(esp_predictions_latent_variance(p, i) == 0.0);
@@ -63,7 +63,7 @@ static void test_variances(void **state)
     }
     esp_predictions_free(p);
     for (int sign_of = -1; sign_of < 2; sign_of += 2) {
-        for (size_t i = 0; i < n * n; i++) m->process->reduction[i] = sign_of * 1e308;
+        for (size_t i = 0; i < n * n; i++) m->gaussian->reduction[i] = sign_of * 1e308;
         assert_int_equal(esp_predict(m, m->support, NULL, &p, &err), ESP_ERR_RANGE);
         assert_non_null(strstr(err.message, "is too large for a number"));
         assert_null(p);
@@ -132,17 +132,17 @@ static void test_not_written(void **state)
     (void)state;
     esp_error err = {0};
     esp_model *m = inducing();
-    m->process->reduction[1] += 1e-9;
+    m->gaussian->reduction[1] += 1e-9;
     assert_int_equal(esp_model_write(m, in_directory("model"), &err), ESP_ERR_PARAM);
     assert_non_null(strstr(err.message, "the matrix of the variances is not symmetric"));
-    m->process->reduction[1] = m->process->reduction[3];
-    m->process->noise = 0.0;
+    m->gaussian->reduction[1] = m->gaussian->reduction[3];
+    m->gaussian->noise = 0.0;
     assert_int_equal(esp_model_write(m, in_directory("model"), &err), ESP_ERR_PARAM);
     assert_int_equal(access(in_directory("model"), F_OK), -1);
     esp_model_free(m);
     m = made(&recipes[PROCESS_CLASSES]);
-    m->process->noise = 0.1;
-    m->process->reduction = espi_alloc_zero(m->support->rows * m->support->rows, sizeof(double));
+    m->gaussian->noise = 0.1;
+    m->gaussian->reduction = espi_alloc_zero(m->support->rows * m->support->rows, sizeof(double));
     assert_int_equal(esp_model_write(m, in_directory("model"), &err), ESP_ERR_PARAM);
     assert_non_null(strstr(err.message, "only numbers are learned with inducing examples"));
     esp_model_free(m);

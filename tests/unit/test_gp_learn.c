@@ -56,14 +56,11 @@ static char *space_text(const char *kernel, const char *settings, esp_error *err
 {
     esp_dataset *data = dataset_of("{\"y\": 1, \"tree\": \"(S (NP (N a)) (VP b))\", \"x\": {\"p\": 1}}\n"
                                    "{\"y\": 2, \"tree\": \"(S (NP (N a)) (SQ b))\", \"x\": {\"q\": 1}}\n");
-    espi_settings s;
+    espi_settings *s = settings_of("gp", settings);
     espi_gp_space space;
-    options o;
     esp_kernel *k = kernel_of(kernel);
     char *text = NULL;
-    options_of(&o, settings);
-    assert_ok(espi_settings_parse(&s, "gp", o.setting, o.count, err), settings, err);
-    if (espi_gp_space_new(&space, &s, k, data, true, 1.0, NULL, err) == ESP_OK) {
+    if (espi_gp_space_new(&space, (const espi_gp_settings *)(const void *)s, k, data, true, 1.0, NULL, err) == ESP_OK) {
         text = calloc(1, 4000);
         assert_non_null(text);
         for (size_t v = 0; v < space.variables; v++)
@@ -71,7 +68,7 @@ static char *space_text(const char *kernel, const char *settings, esp_error *err
                     space.moving[v].deviation > 0 ? "*" : "");
         espi_gp_space_free(&space);
     }
-    espi_settings_free(&s);
+    espi_settings_free(s);
     esp_kernel_free(k);
     esp_dataset_free(data);
     return text;
@@ -280,7 +277,7 @@ static void test_interrupted(void **state)
             patience p = {.left = left};
             esp_model *model;
             esp_error err = {0};
-            const esp_run run = {.threads = 1, .progress = lose_patience, .user = &p, .tell = count_lines};
+            const esp_run run = {.threads = 1, .progress = lose_patience, .user = &p, .message = count_lines};
             const esp_status status = train("gp", "1*rbf(x, gamma=0.3) + 1*linear(x)", bernoulli ? classes : data,
                                             bernoulli ? "likelihood=bernoulli" : "", &run, &model, &err);
             if (status == ESP_ERR_CANCELLED) {
@@ -360,11 +357,11 @@ static void test_folds(void **state)
         examples e = examples_of(8, N, bernoulli ? 2 : 0, false);
         esp_dataset *data = part_of(&e, NULL, 0, true);
         esp_predictions *cv = validated("gp", kernel, data, settings, FOLDS, 5);
-        espi_targets targets;
+        espi_settings *own = settings_of("gp", settings);
+        espi_targets targets = learned_targets(own, data);
         uint32_t fold[N];
         esp_error err = {0};
-        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = bernoulli ? ESPI_SVM : ESPI_SVR}, &err),
-                  "targets", &err);
+        espi_settings_free(own);
         assert_ok(espi_folds_make(&targets, FOLDS, 5, fold, &err), "folds", &err);
         for (size_t f = 0; f < FOLDS; f++) {
             esp_dataset *train_part = part_of(&e, fold, f, false), *test_part = part_of(&e, fold, f, true);

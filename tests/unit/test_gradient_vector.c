@@ -3,7 +3,7 @@
 #include "gradient_check.h"
 
 #include "data/dataset.h"
-#include "kernel/evaluate/online.h"
+#include "kernel/evaluate/growing.h"
 
 enum { FEATURES = 6, COUNT = 12, OTHERS = 5, PARAMETERS = 2 }; /* rbf has gamma and ard before the features' own */
 
@@ -200,7 +200,7 @@ static void compare_online(bool ones)
     for (int form = ESPI_FORM_DAG; form <= ESPI_FORM_PLAIN; form++) {
         esp_kernel *kernel = kernel_of(own_text);
         esp_dataset *data = espi_dataset_new(ESP_FORMAT_JSONL);
-        espi_online *online = NULL;
+        espi_growing *online = NULL;
         esp_error err = {0};
         const vector *kept[COUNT + OTHERS];
         size_t count = 0;
@@ -208,10 +208,10 @@ static void compare_online(bool ones)
         for (size_t i = 0; i < COUNT + OTHERS; i++) {
             const vector *x = i % 3 == 2 && i / 3 < OTHERS ? &s.y[i / 3] : &s.x[i % COUNT];
             append(data, x);
-            if (i == 0) assert_ok(espi_online_new(kernel, data, (espi_form)form, 1, NULL, &online, &err), "new", &err);
+            if (i == 0) assert_ok(espi_growing_new(kernel, data, (espi_form)form, 1, NULL, &online, &err), "new", &err);
             double score, magnitude, expected = 0.0;
-            assert_ok(espi_online_look(online, &err), "look", &err);
-            assert_ok(espi_online_score(online, &score, &magnitude, &err), "score", &err);
+            assert_ok(espi_growing_look(online, &err), "look", &err);
+            assert_ok(espi_growing_score(online, &score, &magnitude, &err), "score", &err);
             for (size_t k = 0; k < count; k++) expected += (k % 2 == 0 ? 1.0 : -0.5) * rbf(x, kept[k]);
             if (fabs(score - expected) > 1e-12 * (1.0 + magnitude))
                 fail_msg("score %zu: %g, not %g", i, score, expected);
@@ -219,10 +219,10 @@ static void compare_online(bool ones)
                 espi_row_undo(data);
                 continue;
             }
-            assert_ok(espi_online_keep(online, &(double){count % 2 == 0 ? 1.0 : -0.5}, &err), "keep", &err);
+            assert_ok(espi_growing_keep(online, &(double){count % 2 == 0 ? 1.0 : -0.5}, &err), "keep", &err);
             kept[count++] = x;
         }
-        espi_online_free(online);
+        espi_growing_free(online);
         esp_dataset_free(data);
         esp_kernel_free(kernel);
     }

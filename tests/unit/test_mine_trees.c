@@ -327,7 +327,7 @@ static void selections_take_part_in_expressions(void **state)
                  algorithms[a]);
         esp_kernel *kernel = kernel_of(expression);
         espi_selection *selection[2];
-        espi_folded *folded;
+        espi_scorer *folded;
         esp_error err = {0};
         assert_ok(espi_kernel_select(kernel, w.data, positive, NULL, NULL, selection, &err), expression, &err);
         assert_null(selection[1]);
@@ -335,14 +335,14 @@ static void selections_take_part_in_expressions(void **state)
         double gram[OTHERS * EXAMPLES], score[OTHERS], coefficient[EXAMPLES];
         assert_ok(esp_gram(kernel, w.others, w.data, NULL, gram, &err), expression, &err);
         for (size_t j = 0; j < EXAMPLES; j++) coefficient[j] = (double)j - 4.5;
-        assert_ok(espi_folded_new(kernel, w.data, coefficient, 1, NULL, &folded, &err), expression, &err);
-        assert_ok(espi_folded_score(folded, w.others, NULL, score, &err), expression, &err);
+        assert_ok(espi_scorer_new(kernel, w.data, coefficient, 1, NULL, &folded, &err), expression, &err);
+        assert_ok(espi_scorer_score(folded, w.others, NULL, score, &err), expression, &err);
         for (size_t i = 0; i < OTHERS; i++) {
             double sum = 0.0;
             for (size_t j = 0; j < EXAMPLES; j++) sum += coefficient[j] * gram[i * EXAMPLES + j];
             if (fabs(sum - score[i]) > 1e-9 * (1.0 + fabs(sum))) fail_msg("%s: %g, %g", expression, sum, score[i]);
         }
-        espi_folded_free(folded);
+        espi_scorer_free(folded);
         esp_kernel_free(kernel);
     }
     world_free(&w);

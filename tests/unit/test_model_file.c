@@ -133,13 +133,13 @@ static void same_model(const esp_model *a, const esp_model *b)
         assert_int_equal(h->at, k->at);
         SAME(&h->origin, &k->origin, 1);
     }
-    assert_int_equal(a->process != NULL, b->process != NULL);
-    if (a->process != NULL) {
-        SAME(&a->process->scale, &b->process->scale, 1);
-        SAME(&a->process->noise, &b->process->noise, 1);
-        SAME(&a->process->jitter, &b->process->jitter, 1);
-        assert_int_equal(a->process->curvature != NULL, a->classes > 0);
-        if (a->classes > 0) SAME(a->process->curvature, b->process->curvature, a->support->rows);
+    assert_int_equal(a->gaussian != NULL, b->gaussian != NULL);
+    if (a->gaussian != NULL) {
+        SAME(&a->gaussian->scale, &b->gaussian->scale, 1);
+        SAME(&a->gaussian->noise, &b->gaussian->noise, 1);
+        SAME(&a->gaussian->jitter, &b->gaussian->jitter, 1);
+        assert_int_equal(a->gaussian->curvature != NULL, a->classes > 0);
+        if (a->classes > 0) SAME(a->gaussian->curvature, b->gaussian->curvature, a->support->rows);
     }
     assert_int_equal(a->variant != NULL, b->variant != NULL);
     for (size_t k = 0; a->variant != NULL && k < a->outputs; k++)

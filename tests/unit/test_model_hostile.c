@@ -264,7 +264,7 @@ static void use(const esp_model *m)
     const esp_kernel *kernel = m->variant != NULL ? m->variant[0] : m->kernel;
     esp_status status = esp_gram(kernel, m->support, NULL, &(esp_run){.threads = 1}, gram, &err);
     assert_true(status == ESP_OK || status == ESP_ERR_RANGE);
-    if (m->history == NULL && m->variant == NULL && m->process == NULL) return;
+    if (m->history == NULL && m->variant == NULL && m->gaussian == NULL) return;
     esp_online *online = NULL;
     esp_predictions *p = NULL;
     if (m->history != NULL) status = esp_online_resume(m, NULL, 0, NULL, &online, &err);

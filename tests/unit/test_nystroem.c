@@ -134,10 +134,10 @@ static void test_folds_do_not_see_what_they_score(void **state)
     (void)state;
     examples e = examples_of(8, 60, 3, false);
     uint32_t fold[MOST];
-    espi_targets t = {0};
     esp_error err = {0};
     esp_dataset *data = part_of(&e, NULL, 0, true);
-    assert_ok(espi_targets_make(&t, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
+    espi_settings *settings = settings_of("svm", "");
+    espi_targets t = learned_targets(settings, data);
     assert_ok(espi_folds_make(&t, 4, 9, fold, &err), "folds", &err);
     esp_predictions *all = validated("svm", KERNEL, data, "C=2 inducing=15 tolerance=1e-8", 4, 9);
     for (size_t f = 0; f < 4; f++) {
@@ -157,6 +157,7 @@ static void test_folds_do_not_see_what_they_score(void **state)
     }
     esp_predictions_free(all);
     espi_targets_free(&t);
+    espi_settings_free(settings);
     esp_dataset_free(data);
     examples_free(&e);
 }

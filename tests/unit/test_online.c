@@ -2,7 +2,7 @@
  * insertions with negative and fractional coefficients, with examples that are looked at and go away in between. */
 #include "cases.h"
 #include "data/dataset.h"
-#include "kernel/evaluate/online.h"
+#include "kernel/evaluate/growing.h"
 
 enum { EXAMPLES = 60, OUTPUTS = 3 };
 
@@ -126,7 +126,7 @@ typedef struct growing {
     esp_kernel *kernel;
     esp_dataset *examples;
     espi_copier *copier;
-    espi_online *sum;
+    espi_growing *sum;
 } growing;
 
 /* `rows`: as a power, which is put together from rows of kernel values. */
@@ -148,13 +148,13 @@ static void grow_look(growing *g, size_t row, espi_form form)
     esp_error err = {0};
     assert_ok(espi_copier_row(g->copier, row, &err), "espi_copier_row", &err);
     if (g->sum == NULL)
-        assert_ok(espi_online_new(g->kernel, g->examples, form, OUTPUTS, NULL, &g->sum, &err), g->kernel->text, &err);
-    assert_ok(espi_online_look(g->sum, &err), g->kernel->text, &err);
+        assert_ok(espi_growing_new(g->kernel, g->examples, form, OUTPUTS, NULL, &g->sum, &err), g->kernel->text, &err);
+    assert_ok(espi_growing_look(g->sum, &err), g->kernel->text, &err);
 }
 
 static void grow_end(growing *g)
 {
-    espi_online_free(g->sum);
+    espi_growing_free(g->sum);
     espi_copier_free(g->copier);
     esp_dataset_free(g->examples);
     esp_kernel_free(g->kernel);
@@ -163,10 +163,10 @@ static void grow_end(growing *g)
 /* Compares the scores of the example at hand with sums of the definition. */
 static void check_hand(growing *g, const double *value, size_t row, const size_t *kept, const double *coefficient)
 {
-    const size_t count = espi_online_count(g->sum);
+    const size_t count = espi_growing_count(g->sum);
     double out[OUTPUTS], scale[OUTPUTS] = {0.0}, expected[OUTPUTS] = {0.0}, magnitude = 0.0, size = 0.0;
     esp_error err = {0};
-    assert_ok(espi_online_score(g->sum, out, &magnitude, &err), "espi_online_score", &err);
+    assert_ok(espi_growing_score(g->sum, out, &magnitude, &err), "espi_growing_score", &err);
     for (size_t e = 0; e < count; e++) {
         const double k = value[row * EXAMPLES + kept[e]];
         for (size_t o = 0; o < OUTPUTS; o++) {
@@ -202,9 +202,9 @@ static void run_recipe(const world *w, const recipe *r, espi_form form, bool row
         for (size_t o = 0; o < OUTPUTS; o++)
             coefficient[count * OUTPUTS + o] =
                 o == 0 ? (step % 2 == 0 ? 1.0 : -1.0) : ref_random_between(&random, -2.0, 2.0);
-        assert_ok(espi_online_keep(g.sum, coefficient + count * OUTPUTS, &err), "espi_online_keep", &err);
+        assert_ok(espi_growing_keep(g.sum, coefficient + count * OUTPUTS, &err), "espi_growing_keep", &err);
         kept[count++] = row;
-        assert_int_equal(espi_online_count(g.sum), count);
+        assert_int_equal(espi_growing_count(g.sum), count);
     }
     grow_end(&g);
     free(value);
@@ -257,11 +257,11 @@ static void test_nothing_stays(void **state)
         grow_look(&g, i, ESPI_FORM_DAG);
         grow_look(&h, i, ESPI_FORM_DAG);
         double a[OUTPUTS], b[OUTPUTS], magnitude;
-        assert_ok(espi_online_score(g.sum, a, &magnitude, &err), "score", &err);
-        assert_ok(espi_online_score(h.sum, b, &magnitude, &err), "score", &err);
+        assert_ok(espi_growing_score(g.sum, a, &magnitude, &err), "score", &err);
+        assert_ok(espi_growing_score(h.sum, b, &magnitude, &err), "score", &err);
         assert_memory_equal(a, b, sizeof a);
-        assert_ok(espi_online_keep(g.sum, one, &err), "keep", &err);
-        assert_ok(espi_online_keep(h.sum, one, &err), "keep", &err);
+        assert_ok(espi_growing_keep(g.sum, one, &err), "keep", &err);
+        assert_ok(espi_growing_keep(h.sum, one, &err), "keep", &err);
     }
     for (size_t c = 0; c < 2; c++) {
         const espi_column *x = &g.examples->column[c], *y = &h.examples->column[c];
@@ -291,9 +291,9 @@ static void test_measure(void **state)
     grow_start(&g, &w, "sst(tree)", false);
     for (size_t i = 0; i < 2; i++) {
         grow_look(&g, i, ESPI_FORM_DAG);
-        assert_ok(espi_online_keep(g.sum, one, &err), "keep", &err);
+        assert_ok(espi_growing_keep(g.sum, one, &err), "keep", &err);
     }
-    const espi_online_size size = espi_online_measure(g.sum);
+    const espi_growing_size size = espi_growing_measure(g.sum);
     assert_int_equal(size.nodes, 6);
     assert_int_equal(size.vertices, 5); /* two S, one A, two B */
     assert_true(size.bytes > 0);
@@ -316,9 +316,9 @@ static void test_overflow(void **state)
     double score[OUTPUTS], magnitude;
     grow_start(&g, &w, "sst(tree, lambda=8)", false);
     grow_look(&g, 0, ESPI_FORM_DAG);
-    assert_ok(espi_online_keep(g.sum, one, &err), "keep", &err);
+    assert_ok(espi_growing_keep(g.sum, one, &err), "keep", &err);
     grow_look(&g, 0, ESPI_FORM_DAG);
-    assert_int_equal(espi_online_score(g.sum, score, &magnitude, &err), ESP_ERR_RANGE);
+    assert_int_equal(espi_growing_score(g.sum, score, &magnitude, &err), ESP_ERR_RANGE);
     assert_non_null(strstr(err.message, "too large"));
     grow_end(&g);
     esp_dataset_free(w.data);

@@ -159,7 +159,7 @@ static void same_state(const espi_perceptron *p, const slow *s, const double *sc
     order_classes(s, place);
     assert_int_equal(p->classes, s->classes);
     assert_int_equal(p->outputs, s->classes > 2 ? s->classes : 1);
-    assert_int_equal(p->steps, s->steps);
+    assert_int_equal(p->state.steps, s->steps);
     assert_int_equal(p->mistakes, s->mistakes);
     assert_int_equal(p->updates, s->updates);
     for (size_t c = 0; c < s->classes; c++) {
@@ -196,8 +196,9 @@ static void same_predictions(espi_perceptron *p, const slow *s, const world *w, 
     for (int way = 0; way < 3; way++) {
         esp_model *model = NULL;
         esp_error err = {0};
-        p->settings.average = way == 1;
-        p->settings.vote = way == 2;
+        espi_perceptron_settings *settings = (espi_perceptron_settings *)(void *)p->state.settings;
+        settings->average = way == 1;
+        settings->vote = way == 2;
         assert_ok(espi_perceptron_model(p, &model, &err), "model", &err);
         esp_predictions *one = predicted(model, w->data, 1), *many = predicted(model, w->data, 3);
         assert_memory_equal(one->column, many->column, one->count * one->columns * sizeof *one->column);

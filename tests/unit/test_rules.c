@@ -1,7 +1,7 @@
 /* Grammar rules: the file, the same inside kernel expressions, learning and checking. */
 #include "files.h"
 
-#include "kernel/expression/kernel.h"
+#include "kernel/evaluate/registry.h"
 #include "kernel/grammar_tree/rules.h"
 
 static char path[PATH_SIZE];
@@ -19,7 +19,7 @@ static void assert_reads(const char *text, const char *expected)
     char *expression = malloc(strlen(expected) + 32);
     sprintf(expression, "gtk(grammar={%s})", expected);
     esp_kernel *kernel = kernel_of(expression);
-    assert_string_equal(kernel->leaf[0].rules->text, expected);
+    assert_string_equal(((const espi_rules *)kernel->leaf[0].argument)->text, expected);
     esp_kernel_free(kernel);
     free(expression);
 }

@@ -1,10 +1,11 @@
 /* Learning with kernels that select patterns: every output against a plain support vector machine over features that
  * are enumerated here, selection inside folds against training by hand, and what may not change a result. */
 #include "files.h"
+#include "learn/svm/platt.h"
 #include "learning.h"
 #include "kernel/pattern/pattern.h"
 #include "learn/model/file.h"
-#include "learn/svm/selected.h"
+#include "learn/model/decision.h"
 
 #define TAU 1.37
 #define LAMBDA 0.6
@@ -329,25 +330,20 @@ static void test_own_labels_are_not_used(void **state)
         const size_t outputs = tasks[t].outputs;
         esp_dataset *data = labelled(90 + t, N, tasks[t].classes, false);
         esp_kernel *kernel = kernel_of("norm(fseq(words, tau=0.5)) + fsst(tree, n=2, tau=0.5)");
-        options o;
-        espi_settings settings;
-        espi_targets targets;
+        espi_settings *settings = settings_of("svm", tasks[t].settings);
+        espi_targets targets = learned_targets(settings, data);
+        const espi_problem problem = {.settings = settings, .kernel = kernel, .data = data, .targets = &targets};
         uint32_t fold[N];
         double before[N * 6], after[N * 6];
         esp_error err = {0};
-        options_of(&o, tasks[t].settings);
-        assert_ok(espi_settings_parse(&settings, "svm", o.setting, o.count, &err), "settings", &err);
-        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
         assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
-        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, before, &err),
-                  "scores", &err);
+        scores_of(&problem, fold, FOLDS, before);
         for (size_t i = 0, last = N; i < N; i++) { /* the labels of the fold move on by one */
             if (fold[i] != 2) continue;
             if (last < N) targets.class_of[last] = targets.class_of[i];
             last = i;
         }
-        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, FOLDS, NULL, after, &err),
-                  "scores", &err);
+        scores_of(&problem, fold, FOLDS, after);
         size_t changed = 0;
         for (size_t i = 0; i < N; i++) {
             const bool same = memcmp(before + i * outputs, after + i * outputs, outputs * sizeof *before) == 0;
@@ -356,7 +352,7 @@ static void test_own_labels_are_not_used(void **state)
         }
         assert_true(changed > 0); /* where they are trained on */
         espi_targets_free(&targets);
-        espi_settings_free(&settings);
+        espi_settings_free(settings);
         esp_kernel_free(kernel);
         esp_dataset_free(data);
     }
@@ -370,22 +366,19 @@ static void test_probabilities(void **state)
         esp_dataset *data = labelled(100 + t, N, tasks[t].classes, false);
         esp_model *m = trained("svm", SEQUENCES, data, "C=2 probability=1", NULL);
         esp_kernel *kernel = kernel_of(SEQUENCES);
-        const esp_setting two = {"C", "2"};
-        espi_settings settings;
-        espi_targets targets;
+        espi_settings *settings = settings_of("svm", "C=2");
+        espi_targets targets = learned_targets(settings, data);
+        const espi_problem problem = {.settings = settings, .kernel = kernel, .data = data, .targets = &targets};
         uint32_t fold[N];
         double scores[N * 3], platt[6];
         esp_error err = {0};
-        assert_ok(espi_settings_parse(&settings, "svm", &two, 1, &err), "settings", &err);
-        assert_ok(espi_targets_make(&targets, data, &(espi_settings){.learner = ESPI_SVM}, &err), "targets", &err);
-        assert_ok(espi_folds_make(&targets, 5, settings.seed, fold, &err), "folds", &err);
-        assert_ok(espi_selected_out_of_fold(&settings, kernel, data, &targets, fold, 5, NULL, scores, &err), "scores",
-                  &err);
-        assert_ok(espi_platt_fit(scores, &targets, &settings, platt, &err), "platt", &err);
+        assert_ok(espi_folds_make(&targets, 5, settings->seed, fold, &err), "folds", &err);
+        scores_of(&problem, fold, 5, scores);
+        assert_ok(espi_platt_fit(scores, &targets, platt, &err), "platt", &err);
         assert_non_null(m->platt);
         assert_memory_equal(m->platt, platt, 2 * m->outputs * sizeof *platt);
         espi_targets_free(&targets);
-        espi_settings_free(&settings);
+        espi_settings_free(settings);
         esp_kernel_free(kernel);
         esp_model_free(m);
         esp_dataset_free(data);

@@ -1,7 +1,8 @@
 /* Grid search over kernels that select patterns, what is refused, memory that runs out, and interruptions. */
 #include "learning.h"
 #include "learn/model/file.h"
-#include "learn/svm/selected.h"
+#include "kernel/pattern/pattern.h"
+#include "learn/model/decision.h"
 
 #define KERNEL "norm(fseq(words, n=2, tau=1.37)) + 0.5*fsst(tree, n=2, tau=1.37)"
 
@@ -188,7 +189,9 @@ static esp_status judge(const void *argument, esp_error *err)
     char *summary = NULL;
     esp_status status = esp_predict(model_of_work, data_of_work, &w->run, &p, err);
     assert_true((status == ESP_OK) == (p != NULL));
-    espi_decisions_free(model_of_work->decision, model_of_work->outputs); /* kept from the first prediction on */
+    espi_decision *decision = model_of_work->decision; /* kept from the first prediction on */
+    for (size_t k = 0; decision != NULL && k < model_of_work->outputs; k++) espi_decision_free(&decision[k]);
+    espi_free(decision);
     model_of_work->decision = NULL;
     esp_predictions_free(p);
     if (status == ESP_OK) status = esp_model_summary(model_of_work, &summary, err);

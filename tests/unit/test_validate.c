@@ -106,29 +106,22 @@ static void test_own_targets_are_not_used(void **state)
     for (size_t t = 0; t < TASKS; t++) {
         esp_dataset *data = labelled(90 + t, N, tasks[t].classes, false);
         const size_t outputs = t == 0 || t == 3 ? 1 : t == 1 ? 3 : 6;
-        options o;
-        espi_settings settings;
-        espi_targets targets;
-        espi_bound *bound = NULL;
-        espi_rows *rows = NULL;
         uint32_t fold[N];
         double before[N * 6], after[N * 6];
         esp_error err = {0};
         esp_kernel *kernel = kernel_of(KERNEL);
-        options_of(&o, tasks[t].settings);
-        assert_ok(espi_settings_parse(&settings, tasks[t].learner, o.setting, o.count, &err), "settings", &err);
-        assert_ok(espi_targets_make(&targets, data, &settings, &err), "targets", &err);
+        espi_settings *settings = settings_of(tasks[t].learner, tasks[t].settings);
+        espi_targets targets = learned_targets(settings, data);
+        const espi_problem problem = {.settings = settings, .kernel = kernel, .data = data, .targets = &targets};
         assert_ok(espi_folds_make(&targets, FOLDS, 3, fold, &err), "folds", &err);
-        assert_ok(espi_bind(kernel, data, data, NULL, &bound, &err), "bind", &err);
-        assert_ok(espi_rows_new(bound, NULL, &rows, &err), "rows", &err);
-        assert_ok(espi_out_of_fold(&settings, &targets, rows, fold, FOLDS, NULL, before, &err), "scores", &err);
+        scores_of(&problem, fold, FOLDS, before);
         for (size_t i = 0, last = N; i < N; i++) { /* the fold's targets move on by one */
             if (fold[i] != 2) continue;
             if (last < N && targets.value != NULL) targets.value[last] = targets.value[i] + 100.0;
             if (last < N && targets.class_of != NULL) targets.class_of[last] = targets.class_of[i];
             last = i;
         }
-        assert_ok(espi_out_of_fold(&settings, &targets, rows, fold, FOLDS, NULL, after, &err), "scores", &err);
+        scores_of(&problem, fold, FOLDS, after);
         size_t changed = 0;
         for (size_t i = 0; i < N; i++) {
             const bool same = memcmp(before + i * outputs, after + i * outputs, outputs * sizeof *before) == 0;
@@ -136,10 +129,8 @@ static void test_own_targets_are_not_used(void **state)
             else changed += !same;
         }
         assert_true(changed > 0); /* where they are trained on */
-        espi_rows_free(rows);
-        espi_bound_free(bound);
         espi_targets_free(&targets);
-        espi_settings_free(&settings);
+        espi_settings_free(settings);
         esp_kernel_free(kernel);
         esp_dataset_free(data);
     }

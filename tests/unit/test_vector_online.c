@@ -2,7 +2,7 @@
 #include "cases.h"
 
 #include "data/dataset.h"
-#include "kernel/evaluate/online.h"
+#include "kernel/evaluate/growing.h"
 
 enum { MOST_EXAMPLES = 20100, MOST_ENTRIES = 320, MOST_OUTPUTS = 50, FORMS = 3 };
 
@@ -163,20 +163,20 @@ static example draw(history *h)
     return e;
 }
 
-static espi_online_part *open_part(const history *h, espi_form form, bool rows)
+static espi_growing_part *open_part(const history *h, espi_form form, bool rows)
 {
-    espi_online_part *part = NULL;
+    espi_growing_part *part = NULL;
     esp_error err = {0};
     const espi_leaf *leaf = &h->kernel->leaf[0];
-    assert_non_null(leaf->class->online);
-    assert_ok(leaf->class->online->open(leaf, &h->data->column[0], form, h->outputs, rows, NULL, &part, &err), "open",
+    assert_non_null(leaf->class->growing);
+    assert_ok(leaf->class->growing->open(leaf, &h->data->column[0], form, h->outputs, rows, NULL, &part, &err), "open",
               &err);
     return part;
 }
 
-static const espi_online_class *calls(const espi_online_part *part) { return part->class->online; }
+static const espi_growing_class *calls(const espi_growing_part *part) { return part->class->growing; }
 
-static void check_scores(const history *h, espi_online_part *part, const char *form, const example *x)
+static void check_scores(const history *h, espi_growing_part *part, const char *form, const example *x)
 {
     double score[MOST_OUTPUTS], value;
     esp_error err = {0};
@@ -198,7 +198,7 @@ static void check_scores(const history *h, espi_online_part *part, const char *f
     assert_close(value, (double)kernel_value(h->definition, x, x, &size), 1e-13, "self");
 }
 
-static void check_row(const history *h, espi_online_part *part, const char *form, const example *x)
+static void check_row(const history *h, espi_growing_part *part, const char *form, const example *x)
 {
     double *row = malloc((h->count + 1) * sizeof *row);
     esp_error err = {0};
@@ -216,11 +216,11 @@ static void check_row(const history *h, espi_online_part *part, const char *form
 }
 
 /* The same examples kept by a new part give the same scores to the last bit. */
-static void check_replay(const history *h, espi_online_part *part, espi_form form)
+static void check_replay(const history *h, espi_growing_part *part, espi_form form)
 {
     double score[MOST_OUTPUTS], again[MOST_OUTPUTS];
     esp_error err = {0};
-    espi_online_part *other = open_part(h, form, false);
+    espi_growing_part *other = open_part(h, form, false);
     for (size_t e = 0; e < h->count; e++) {
         assert_ok(calls(other)->look(other, e, &err), "look", &err);
         assert_ok(calls(other)->keep(other, h->kept[e].coefficient, &err), "keep", &err);
@@ -232,7 +232,7 @@ static void check_replay(const history *h, espi_online_part *part, espi_form for
         assert_ok(calls(other)->score(other, again, &(double){0.0}, &err), "score", &err);
         assert_memory_equal(score, again, h->outputs * sizeof *score);
     }
-    espi_online_size size = {0}, other_size = {0};
+    espi_growing_size size = {0}, other_size = {0};
     calls(part)->measure(part, &size);
     calls(other)->measure(other, &other_size);
     assert_true(size.bytes > 0 && other_size.bytes > 0);
@@ -240,13 +240,13 @@ static void check_replay(const history *h, espi_online_part *part, espi_form for
 }
 
 /* One example: looked at, checked, and kept or taken out again. */
-static void step(history *h, espi_online_part *(*part)[2], example x, bool keep, bool check)
+static void step(history *h, espi_growing_part *(*part)[2], example x, bool keep, bool check)
 {
     esp_error err = {0};
     append(h->data, &x, h->type);
     for (size_t form = 0; form < FORMS; form++) {
         for (int rows = 0; rows < 2 && part[form][rows] != NULL; rows++) {
-            espi_online_part *p = part[form][rows];
+            espi_growing_part *p = part[form][rows];
             assert_ok(calls(p)->look(p, h->count, &err), "look", &err);
             if (check && rows) check_row(h, p, form_name[form], &x);
             else if (check) check_scores(h, p, form_name[form], &x);
@@ -283,18 +283,18 @@ static history *begin(const definition *d, esp_column_type type, flavour kind, w
     return h;
 }
 
-static void open_parts(const history *h, espi_online_part *(*part)[2], size_t forms, bool with_rows)
+static void open_parts(const history *h, espi_growing_part *(*part)[2], size_t forms, bool with_rows)
 {
     esp_error err = {0};
     for (size_t form = 0; form < forms; form++)
         for (int rows = 0; rows < 1 + with_rows; rows++) {
-            espi_online_part *p = part[form][rows] = open_part(h, (espi_form)form, rows);
+            espi_growing_part *p = part[form][rows] = open_part(h, (espi_form)form, rows);
             assert_ok(calls(p)->look(p, 0, &err), "look", &err);
             assert_ok(calls(p)->keep(p, rows ? NULL : h->kept[0].coefficient, &err), "keep", &err);
         }
 }
 
-static void end(history *h, espi_online_part *(*part)[2])
+static void end(history *h, espi_growing_part *(*part)[2])
 {
     for (size_t form = 0; form < FORMS; form++)
         for (int rows = 0; rows < 2; rows++)
@@ -309,7 +309,7 @@ static void run_history(const definition *d, esp_column_type type, flavour kind,
                         size_t examples)
 {
     history *h = begin(d, type, kind, weights, outputs, examples);
-    espi_online_part *part[FORMS][2] = {{NULL}};
+    espi_growing_part *part[FORMS][2] = {{NULL}};
     open_parts(h, part, FORMS, true);
     for (size_t i = 0; h->count < examples; i++)
         step(h, part, draw(h), ref_random_below(&h->random, 3) > 0, i % h->every == 0);
@@ -365,7 +365,7 @@ static void test_full_coefficients(void **state)
 {
     (void)state;
     history *h = begin(&definitions[1], ESP_COLUMN_VECTOR, BINARY, SIGNS, MOST_OUTPUTS, 400);
-    espi_online_part *part[FORMS][2] = {{NULL}};
+    espi_growing_part *part[FORMS][2] = {{NULL}};
     open_parts(h, part, FORMS, false);
     for (size_t i = 0; i < 250; i++) {
         example x = draw(h);
@@ -381,7 +381,7 @@ static void test_features_that_become_rare(void **state)
 {
     (void)state;
     history *h = begin(&definitions[1], ESP_COLUMN_VECTOR, BINARY, SIGNS, 1, MOST_EXAMPLES);
-    espi_online_part *part[FORMS][2] = {{NULL}};
+    espi_growing_part *part[FORMS][2] = {{NULL}};
     open_parts(h, part, 1, true);
     for (size_t i = 0; i < 20000; i++) {
         example x = draw(h);
@@ -408,7 +408,7 @@ static void test_many_examples(void **state)
     static const size_t most[] = {5, 30, 70, 255, 256};
     for (size_t m = 0; m < sizeof most / sizeof *most; m++) {
         history *h = begin(&definitions[1], ESP_COLUMN_VECTOR, BINARY, SIGNS, 1, MOST_EXAMPLES);
-        espi_online_part *part[FORMS][2] = {{NULL}};
+        espi_growing_part *part[FORMS][2] = {{NULL}};
         open_parts(h, part, 1, true);
         for (size_t i = 0; i < 9000; i++) {
             example x = {.item = malloc((most[m] + 1) * sizeof(item)), .coefficient = {i % 7 < 3 ? -1.0 : 1.0}};
@@ -430,9 +430,9 @@ static void test_dropped_examples_leave_nothing(void **state)
     (void)state;
     for (esp_column_type type = ESP_COLUMN_SEQUENCE; type <= ESP_COLUMN_VECTOR; type++) {
         history *h = begin(&definitions[1], type, BINARY, SIGNS, 1, 10);
-        espi_online_part *part[FORMS][2] = {{NULL}};
+        espi_growing_part *part[FORMS][2] = {{NULL}};
         open_parts(h, part, FORMS, false);
-        espi_online_size before = {0}, after = {0};
+        espi_growing_size before = {0}, after = {0};
         for (size_t i = 0; i < 2000; i++) {
             example x = draw(h);
             for (size_t k = 0; k < x.items; k++) x.item[k].feature += 100000 + 50 * i;
@@ -454,7 +454,7 @@ static void test_overflow(void **state)
         history *h = begin(&high, ESP_COLUMN_VECTOR, BINARY, SIGNS, 3, 10);
         double score[3];
         esp_error err = {0};
-        espi_online_part *part = open_part(h, (espi_form)form, false);
+        espi_growing_part *part = open_part(h, (espi_form)form, false);
         example x = {.item = malloc(sizeof(item)), .items = 1};
         x.item[0] = (item){5, 1.0};
         append(h->data, &x, h->type);
@@ -467,7 +467,7 @@ static void test_overflow(void **state)
         assert_ok(calls(part)->score(part, score, &(double){0.0}, &err), "score", &err);
         assert_true(score[0] == HUGE_VAL && score[1] == 0.0 && score[2] == -HUGE_VAL);
         calls(part)->close(part);
-        end(h, (espi_online_part *[FORMS][2]){{NULL}});
+        end(h, (espi_growing_part *[FORMS][2]){{NULL}});
     }
 }
 
@@ -482,11 +482,11 @@ static esp_status learn(const void *argument, esp_error *err)
 {
     const work *w = argument;
     const history *h = w->history;
-    espi_online_part *part = NULL;
+    espi_growing_part *part = NULL;
     const espi_leaf *leaf = &h->kernel->leaf[0];
     double out[200];
     esp_status status =
-        leaf->class->online->open(leaf, &h->data->column[0], w->form, h->outputs, w->rows, NULL, &part, err);
+        leaf->class->growing->open(leaf, &h->data->column[0], w->form, h->outputs, w->rows, NULL, &part, err);
     if (status != ESP_OK) assert_null(part);
     for (size_t e = 0; status == ESP_OK && e < h->count; e++) {
         status = calls(part)->look(part, e, err);
@@ -505,11 +505,11 @@ static void test_no_memory(void **state)
         for (int kind = 0; kind < 3; kind++) {
             const esp_column_type type = kind == 2 ? ESP_COLUMN_SEQUENCE : ESP_COLUMN_VECTOR;
             history *h = begin(&definitions[d], type, kind == 1 ? LATE_REAL : BINARY, SIGNS, 2, 90);
-            while (h->count < 90) step(h, (espi_online_part *[FORMS][2]){{NULL}}, draw(h), true, false);
+            while (h->count < 90) step(h, (espi_growing_part *[FORMS][2]){{NULL}}, draw(h), true, false);
             for (int form = 0; form < FORMS; form++)
                 for (int rows = 0; rows < 2; rows++)
                     assert_int_equal(out_of_memory_everywhere(learn, &(work){h, (espi_form)form, rows == 1}), 0);
-            end(h, (espi_online_part *[FORMS][2]){{NULL}});
+            end(h, (espi_growing_part *[FORMS][2]){{NULL}});
         }
     }
 }

@@ -273,26 +273,13 @@ static void texts_are_checked(void **state)
     esp_dataset_free(data);
 }
 
-static void formats_have_names(void **state)
-{
-    (void)state;
-    for (int i = ESP_FORMAT_AUTO; i <= ESP_FORMAT_SRL; i++) {
-        esp_format format = ESP_FORMAT_AUTO;
-        assert_true(esp_format_find(esp_format_name((esp_format)i), &format));
-        assert_int_equal(format, i);
-    }
-    esp_format format;
-    assert_false(esp_format_find("xml", &format));
-    assert_null(esp_format_name((esp_format)99));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats_look_as_they_should), cmocka_unit_test(json_is_escaped),
         cmocka_unit_test(the_ending_names_the_format), cmocka_unit_test(what_does_not_fit_is_refused),
         cmocka_unit_test(what_is_written_reads_back),  cmocka_unit_test(memory_may_run_out_anywhere),
-        cmocka_unit_test(texts_are_checked),           cmocka_unit_test(formats_have_names),
+        cmocka_unit_test(texts_are_checked),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }

@@ -27,12 +27,6 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
 esp_status espi_bind_like(const espi_bound *like, const esp_dataset *rows, const esp_run *run, espi_bound **out,
                           esp_error *err);
 void espi_bound_free(espi_bound *bound);
-/* A copy of the kernel in which every leaf names the column of the data that it works on. */
-esp_status espi_kernel_bind_names(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err);
-/* The column of the data that a leaf works on. */
-esp_status espi_leaf_column(const espi_leaf *leaf, const esp_dataset *data, const espi_column **out, esp_error *err);
-/* Whether every leaf of the kernel finds its column in the data: what espi_bind would say, at no cost. */
-esp_status espi_check_columns(const esp_kernel *kernel, const esp_dataset *data, esp_error *err);
 
 /* What one thread needs to ask for values. */
 typedef struct espi_workspace {
@@ -60,6 +54,10 @@ typedef void (*espi_block_sink)(void *context, const double *rows, size_t width,
 esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_block_sink sink, void *context,
                             esp_error *err);
 
+/* Binds the kernel to the examples and writes both triangles of their Gram matrix. */
+esp_status espi_gram_square(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run, double *gram,
+                            espi_bound **bound, esp_error *err);
+
 /* The gradient of sum_ij weight[i * columns + j] K_ij for all hyperparameters at once: gradient[place] += ..., places
  * as in hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. `gram`: the matrix
  * K, if the caller has it, which saves computing some of it again; or NULL. No matrix of derivatives is made; the sums
@@ -70,15 +68,15 @@ esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, co
 esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,
                                         const esp_run *run, double *gradient, esp_error *err);
 
-/* A weighted sum of kernels, ready to be asked again and again: how every learner predicts. */
-typedef struct espi_folded espi_folded;
+/* A weighted sum of kernels, ready to be asked again and again: how every model predicts. */
+typedef struct espi_scorer espi_scorer;
 /* All but `run` must outlive the result; coefficient[j * outputs + k] is that of example j in output k. */
-esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
-                           size_t outputs, const esp_run *run, espi_folded **out, esp_error *err);
+esp_status espi_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
+                           size_t outputs, const esp_run *run, espi_scorer **out, esp_error *err);
 /* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data
  * i). May be called by several threads. */
-esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data, const esp_run *run, double *scores,
+esp_status espi_scorer_score(const espi_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err);
-void espi_folded_free(espi_folded *folded);
+void espi_scorer_free(espi_scorer *scorer);
 
 #endif

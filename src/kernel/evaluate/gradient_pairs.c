@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernel/expression/columns.h"
 #include "kernel/expression/hyper.h"
 #include "kernel/evaluate/reverse.h"
 

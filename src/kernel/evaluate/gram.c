@@ -109,6 +109,12 @@ static void place(void *context, const double *rows, size_t width, size_t first,
 #endif
 }
 
+static esp_status fill(const espi_bound *bound, const esp_run *run, double *gram, esp_error *err)
+{
+    matrix m = {.bound = bound, .gram = gram};
+    return espi_gram_blocks(bound, run, place, &m, err);
+}
+
 esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
                     double *gram, esp_error *err)
 {
@@ -120,10 +126,19 @@ esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp
         return espi_fail(err, ESP_ERR_MEMORY, "a Gram matrix of %zu x %zu takes %s; the limit is %s", rows->rows,
                          cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     esp_status status = espi_bind(kernel, rows, cols, run, &bound, err);
-    if (status != ESP_OK) return status;
-    matrix m = {.bound = bound, .gram = gram};
-    status = espi_gram_blocks(bound, run, place, &m, err);
+    if (status == ESP_OK) status = fill(bound, run, gram, err);
     espi_bound_free(bound);
+    return status;
+}
+
+esp_status espi_gram_square(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run, double *gram,
+                            espi_bound **bound, esp_error *err)
+{
+    esp_status status = espi_bind(kernel, data, data, run, bound, err);
+    if (status == ESP_OK) status = fill(*bound, run, gram, err);
+    if (status == ESP_OK) return ESP_OK;
+    espi_bound_free(*bound);
+    *bound = NULL;
     return status;
 }
 

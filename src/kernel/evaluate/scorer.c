@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "kernel/expression/terms.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ typedef struct worker {
     double *row;   /* kernel values with all examples */
 } worker;
 
-struct espi_folded {
+struct espi_scorer {
     espi_bound *bound; /* the examples with themselves; lends its side of the columns to every call */
     size_t examples, outputs;
     const double *coefficient;
@@ -34,7 +35,7 @@ struct espi_folded {
 };
 
 typedef struct job {
-    const espi_folded *folded;
+    const espi_scorer *folded;
     const espi_bound *bound; /* data against examples */
     worker *worker;
     double *scores;
@@ -48,9 +49,9 @@ esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples,
     esp_scorer *s = espi_alloc_zero(1, sizeof *s);
     if (s != NULL) s->coefficient = espi_alloc_zero(examples->rows, sizeof *s->coefficient);
     if (s == NULL || s->coefficient == NULL) status = espi_no_memory(err);
-    /* A copy, by its text: the caller may free the kernel. */
+    /* A copy: the caller may free the kernel. */
     esp_kernel *copy = NULL;
-    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);
+    if (status == ESP_OK) status = espi_kernel_copy(kernel, &copy, err);
     if (status != ESP_OK) {
         esp_scorer_free(s);
         return status;
@@ -79,7 +80,7 @@ esp_status esp_scorer_add(esp_scorer *s, size_t example, double coefficient, esp
     return ESP_OK;
 }
 
-static esp_status fold_term(const espi_folded *j, size_t number, esp_error *err)
+static esp_status fold_term(const espi_scorer *j, size_t number, esp_error *err)
 {
     const espi_term *t = &j->term[number];
     if (!t->leaf) return ESP_OK;
@@ -147,11 +148,11 @@ static esp_status score_example(void *context, size_t i, const espi_worker *thre
     return status;
 }
 
-esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
-                           size_t outputs, const esp_run *run, espi_folded **out, esp_error *err)
+esp_status espi_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
+                           size_t outputs, const esp_run *run, espi_scorer **out, esp_error *err)
 {
     *out = NULL;
-    espi_folded *f = espi_alloc_zero(1, sizeof *f);
+    espi_scorer *f = espi_alloc_zero(1, sizeof *f);
     if (f == NULL) return espi_no_memory(err);
     f->examples = examples->rows;
     f->outputs = outputs;
@@ -162,11 +163,11 @@ esp_status espi_folded_new(const esp_kernel *kernel, const esp_dataset *examples
     if (status == ESP_OK && f->folded == NULL) status = espi_no_memory(err);
     for (size_t k = 0; status == ESP_OK && k < f->terms; k++) status = fold_term(f, k, err);
     if (status == ESP_OK) *out = f;
-    else espi_folded_free(f);
+    else espi_scorer_free(f);
     return status;
 }
 
-void espi_folded_free(espi_folded *f)
+void espi_scorer_free(espi_scorer *f)
 {
     if (f == NULL) return;
     for (size_t k = 0; f->folded != NULL && k < f->terms; k++)
@@ -177,7 +178,7 @@ void espi_folded_free(espi_folded *f)
     espi_free(f);
 }
 
-esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data, const esp_run *run, double *scores,
+esp_status espi_scorer_score(const espi_scorer *folded, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err)
 {
     espi_bound *bound = NULL;
@@ -200,9 +201,9 @@ esp_status espi_folded_score(const espi_folded *folded, const esp_dataset *data,
 esp_status esp_scorer_score(const esp_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                             esp_error *err)
 {
-    espi_folded *folded = NULL;
-    esp_status status = espi_folded_new(scorer->kernel, scorer->examples, scorer->coefficient, 1, run, &folded, err);
-    if (status == ESP_OK) status = espi_folded_score(folded, data, run, scores, err);
-    espi_folded_free(folded);
+    espi_scorer *folded = NULL;
+    esp_status status = espi_scorer_new(scorer->kernel, scorer->examples, scorer->coefficient, 1, run, &folded, err);
+    if (status == ESP_OK) status = espi_scorer_score(folded, data, run, scores, err);
+    espi_scorer_free(folded);
     return status;
 }

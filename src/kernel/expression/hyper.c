@@ -2,8 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "data/bag.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,13 +14,6 @@ static const double REACH = 1e4;
 static const double WEIGHT_LOW = 0.1, WEIGHT_HIGH = 10.0; /* first values of weights */
 
 /* ---------------------------------------------------------------- places */
-
-size_t espi_parameter_count(const espi_kernel_class *class)
-{
-    size_t count = 0;
-    while (class->parameters[count].info.name != NULL) count++;
-    return count;
-}
 
 size_t espi_leaf_place(const esp_kernel *kernel, size_t leaf)
 {
@@ -263,13 +255,13 @@ esp_status esp_kernel_with_values(const esp_kernel *kernel, const double *value,
     size_t count = 0;
     *out = NULL;
     esp_status status = espi_hypers_new(kernel, &hyper, &count, err);
-    if (status == ESP_OK) status = esp_kernel_parse(kernel->text, &copy, err);
+    if (status == ESP_OK) status = espi_kernel_copy(kernel, &copy, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++) {
         if (isfinite(value[i]) && value[i] > 0.0) espi_kernel_set(copy, hyper[i].place, value[i]);
         else status = espi_fail(err, ESP_ERR_PARAM, "%s is %g; allowed are numbers > 0", hyper[i].name, value[i]);
     }
     if (status == ESP_OK) status = espi_kernel_print(copy, err);
-    if (status == ESP_OK) status = esp_kernel_parse(copy->text, out, err); /* refuses what is out of range */
+    if (status == ESP_OK) status = espi_kernel_check(copy, out, err);
     esp_kernel_free(copy);
     espi_hypers_free(hyper, count);
     return status;
@@ -319,14 +311,9 @@ static esp_status expand_leaf(espi_leaf *leaf, const espi_column *column, esp_er
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-/* Whether learners give every label or feature its own values. */
 static bool expands(const espi_leaf *leaf)
 {
-    if (leaf->symbols > 0) return false;
-    if (leaf->class == &espi_kernel_sasst) return true;
-    for (size_t k = 0; leaf->class->parameters[k].info.name != NULL; k++)
-        if (strcmp(leaf->class->parameters[k].info.name, "ard") == 0) return leaf->value[k] == 1.0;
-    return false;
+    return leaf->symbols == 0 && leaf->class->learns_by_symbol != NULL && leaf->class->learns_by_symbol(leaf);
 }
 
 esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err)
@@ -345,50 +332,4 @@ esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data,
     if (status == ESP_OK) *out = copy;
     else esp_kernel_free(copy);
     return status;
-}
-
-/* -------------------------------------------------------------- unmatched */
-
-enum { MOST_LINES = 8 };
-
-/* The names that values can be for, whatever the column; the caller frees them. */
-static bool collect_names(const espi_column *column, espi_symbols *names)
-{
-    const espi_forest *f = &column->trees;
-    espi_bag bag = {0};
-    bool ok = true;
-    for (size_t i = 0; column->type == ESP_COLUMN_TREE && ok && i < f->productions; i++) {
-        const espi_symbol *label = &f->symbols.symbol[f->production[i].label];
-        ok = espi_symbols_add(names, label->text, label->size) != ESPI_NO_SYMBOL;
-    }
-    if (column->type != ESP_COLUMN_TREE) ok = espi_bag_make(&bag, column, names, true);
-    espi_bag_free(&bag);
-    return ok;
-}
-
-bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines)
-{
-    const char *what = column[0]->type == ESP_COLUMN_TREE ? "inner node has that label" : "example has that feature";
-    espi_symbols names = {0};
-    size_t unmatched = 0;
-    if (leaf->symbols == 0) return true;
-    bool ok = true;
-    for (size_t i = 0; ok && i < columns; i++) ok = collect_names(column[i], &names);
-    for (size_t i = 0; ok && i < leaf->symbols; i++) {
-        const espi_symbol_value *s = &leaf->symbol[i];
-        char quoted[96], line[400];
-        if (espi_symbols_find(&names, s->label, strlen(s->label)) != ESPI_NO_SYMBOL) continue;
-        if (++unmatched > MOST_LINES) continue;
-        snprintf(line, sizeof line, "%s(%.100s): %s is given for %s, but no %s\n", leaf->class->name, column[0]->name,
-                 leaf->class->parameters[s->parameter].info.name, espi_quote(s->label, strlen(s->label), quoted), what);
-        espi_text_string(lines, line);
-    }
-    if (unmatched > MOST_LINES) {
-        char line[200];
-        snprintf(line, sizeof line, "%s(%.100s): the same is true of %zu other values\n", leaf->class->name,
-                 column[0]->name, unmatched - MOST_LINES);
-        espi_text_string(lines, line);
-    }
-    espi_symbols_free(&names);
-    return ok;
 }

@@ -2,10 +2,7 @@
 #ifndef ESPI_HYPER_H
 #define ESPI_HYPER_H
 
-#include "base/text.h"
 #include "kernel/expression/kernel.h"
-
-size_t espi_parameter_count(const espi_kernel_class *class);
 
 /* Gradients of a kernel are arrays with one place for each parameter of each leaf, then one for each of its values by
  * label, leaf by leaf; then one for each op. Places of what is no hyperparameter stay as they are. */
@@ -29,12 +26,8 @@ void espi_hypers_free(espi_hyper *hyper, size_t count);
 /* Sets one; kernel->text is not renewed (espi_kernel_print). */
 void espi_kernel_set(esp_kernel *kernel, size_t place, double value);
 
-/* A copy in which every sasst leaf without values by label has one for each label of inner nodes of its column, and
- * every rbf leaf with ard=1 one for each feature: all that can be learned apart. Leaves name their columns. */
+/* A copy in which leaves whose classes learn by symbol, unless they have such values already, have one for each label
+ * of inner nodes, or each feature, of their column: all that can be learned apart. Leaves name their columns. */
 esp_status espi_kernel_expand(const esp_kernel *kernel, const esp_dataset *data, esp_kernel **out, esp_error *err);
-
-/* Adds a line for each of the leaf's values by label or feature that nothing in the columns has, of many for the
- * first ones. False if memory is out. */
-bool espi_unmatched_symbols(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines);
 
 #endif

@@ -2,73 +2,133 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/pattern/pattern.h"
-#include "kernel/grammar_tree/rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-const espi_kernel_class *const espi_kernels[] = {
-    &espi_kernel_st,   &espi_kernel_sst,  &espi_kernel_sasst,  &espi_kernel_ptk,  &espi_kernel_gtk, &espi_kernel_seq,
-    &espi_kernel_fseq, &espi_kernel_fsst, &espi_kernel_linear, &espi_kernel_poly, &espi_kernel_rbf, NULL};
+/* ------------------------------------------------------------- parameters */
 
-double espi_leaf_value(const espi_leaf *leaf, const char *name)
+size_t espi_parameter_count(const espi_kernel_class *class)
 {
-    size_t i = 0;
-    while (strcmp(leaf->class->parameters[i].info.name, name) != 0) i++;
-    return leaf->value[i];
+    size_t count = 0;
+    while (class->parameters[count].info.name != NULL) count++;
+    return count;
 }
 
+double espi_leaf_value_or(const espi_leaf *leaf, const char *name, double otherwise)
+{
+    for (size_t i = 0; leaf->class->parameters[i].info.name != NULL; i++)
+        if (strcmp(leaf->class->parameters[i].info.name, name) == 0) return leaf->value[i];
+    return otherwise;
+}
+
+double espi_leaf_value(const espi_leaf *leaf, const char *name) { return espi_leaf_value_or(leaf, name, 0.0); }
+
+bool espi_leaf_selects(const espi_leaf *leaf) { return leaf->class->selects != NULL; }
+
+bool espi_kernel_selects(const esp_kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->leaves; i++)
+        if (espi_leaf_selects(&kernel->leaf[i])) return true;
+    return false;
+}
+
+/* The class of the argument that leaves of a class may have; NULL: they have none. */
+static const espi_argument_class *argument_of(const espi_kernel_class *class)
+{
+    for (size_t i = 0; class->parameters[i].info.name != NULL; i++)
+        if (class->parameters[i].argument != NULL) return class->parameters[i].argument;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------- kernels */
+
 const char *esp_kernel_text(const esp_kernel *kernel) { return kernel->text; }
+
+static void free_leaf(espi_leaf *leaf)
+{
+    for (size_t k = 0; k < leaf->symbols; k++) espi_free(leaf->symbol[k].label);
+    espi_free(leaf->symbol);
+    espi_free(leaf->column);
+    if (leaf->selection != NULL) leaf->class->selects->free(leaf->selection);
+    if (leaf->argument != NULL) argument_of(leaf->class)->free(leaf->argument);
+}
 
 void esp_kernel_free(esp_kernel *kernel)
 {
     if (kernel == NULL) return;
-    for (size_t i = 0; i < kernel->leaves; i++) {
-        for (size_t k = 0; k < kernel->leaf[i].symbols; k++) espi_free(kernel->leaf[i].symbol[k].label);
-        espi_free(kernel->leaf[i].symbol);
-        espi_free(kernel->leaf[i].column);
-        espi_selection_free(kernel->leaf[i].selection);
-        espi_rules_free(kernel->leaf[i].rules);
-    }
+    for (size_t i = 0; i < kernel->leaves; i++) free_leaf(&kernel->leaf[i]);
     espi_free(kernel->leaf);
     espi_free(kernel->op);
     espi_free(kernel->text);
     espi_free(kernel);
 }
 
-const char *esp_kernel_name(size_t index, const char **help)
+static bool copy_leaf(espi_leaf *copy, const espi_leaf *leaf)
 {
-    for (size_t i = 0; espi_kernels[i] != NULL; i++) {
-        if (i != index) continue;
-        if (help != NULL) *help = espi_kernels[i]->help;
-        return espi_kernels[i]->name;
+    *copy = (espi_leaf){.class = leaf->class};
+    memcpy(copy->value, leaf->value, sizeof copy->value);
+    if (leaf->argument != NULL) copy->argument = argument_of(leaf->class)->share(leaf->argument);
+    if (leaf->column != NULL && (copy->column = espi_copy_text(leaf->column, strlen(leaf->column))) == NULL)
+        return false;
+    if (!espi_reserve(&copy->symbol, &copy->symbol_capacity, leaf->symbols, sizeof *copy->symbol)) return false;
+    for (; copy->symbols < leaf->symbols; copy->symbols++) {
+        const espi_symbol_value *from = &leaf->symbol[copy->symbols];
+        char *label = espi_copy_text(from->label, strlen(from->label));
+        if (label == NULL) return false;
+        copy->symbol[copy->symbols] = *from;
+        copy->symbol[copy->symbols].label = label;
     }
-    return NULL;
+    return true;
 }
 
-const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter)
+esp_status espi_kernel_copy(const esp_kernel *kernel, esp_kernel **out, esp_error *err)
 {
-    if (esp_kernel_name(index, NULL) == NULL) return NULL;
-    const espi_parameter *p = espi_kernels[index]->parameters;
-    for (size_t i = 0; i < parameter && p->info.name != NULL; i++) p++;
-    return p->info.name != NULL ? &p->info : NULL;
+    esp_kernel *copy = espi_alloc_zero(1, sizeof *copy);
+    *out = NULL;
+    if (copy == NULL) return espi_no_memory(err);
+    copy->text = espi_copy_text(kernel->text, strlen(kernel->text));
+    bool ok = copy->text != NULL &&
+              espi_reserve(&copy->leaf, &copy->leaf_capacity, kernel->leaves, sizeof *copy->leaf) &&
+              espi_reserve(&copy->op, &copy->op_capacity, kernel->ops, sizeof *copy->op);
+    if (ok) memcpy(copy->op, kernel->op, kernel->ops * sizeof *copy->op);
+    copy->ops = kernel->ops;
+    for (; ok && copy->leaves < kernel->leaves; copy->leaves++)
+        ok = copy_leaf(&copy->leaf[copy->leaves], &kernel->leaf[copy->leaves]);
+    if (ok) *out = copy;
+    else esp_kernel_free(copy);
+    return ok ? ESP_OK : espi_no_memory(err);
 }
+
+esp_status espi_kernel_check(const esp_kernel *kernel, esp_kernel **out, esp_error *err)
+{
+    const espi_kernel_class **classes = espi_alloc(kernel->leaves + 1, sizeof *classes);
+    *out = NULL;
+    if (classes == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < kernel->leaves; i++) classes[i] = kernel->leaf[i].class;
+    classes[kernel->leaves] = NULL;
+    const esp_status status = espi_expression_parse(kernel->text, classes, false, out, err);
+    espi_free(classes);
+    return status;
+}
+
+/* ----------------------------------------------------------------- values */
 
 /* Sets a value as the expression language reads it for this leaf, so that it is checked in one place only. */
 static esp_status set_value(espi_leaf *leaf, size_t parameter, const char *value, esp_error *err)
 {
-    const char *name = leaf->class->parameters[parameter].info.name;
-    const size_t size = strlen(leaf->class->name) + strlen(name) + strlen(value) + 8;
+    const espi_kernel_class *const classes[] = {leaf->class, NULL};
+    const espi_parameter *p = &leaf->class->parameters[parameter];
+    const size_t size = strlen(leaf->class->name) + strlen(p->info.name) + strlen(value) + 8;
     char *text = espi_alloc(size, 1);
     esp_kernel *trial = NULL;
     if (text == NULL) return espi_no_memory(err);
-    snprintf(text, size, "%s(%s=%s)", leaf->class->name, name, value);
-    const esp_status status = esp_kernel_parse(text, &trial, err);
-    if (status == ESP_OK && leaf->class->parameters[parameter].type == ESPI_RULES) {
-        espi_rules *rules = trial->leaf[0].rules;
-        trial->leaf[0].rules = leaf->rules;
-        leaf->rules = rules;
+    snprintf(text, size, "%s(%s=%s)", leaf->class->name, p->info.name, value);
+    const esp_status status = espi_expression_parse(text, classes, true, &trial, err);
+    if (status == ESP_OK && p->argument != NULL) {
+        void *argument = trial->leaf[0].argument;
+        trial->leaf[0].argument = leaf->argument;
+        leaf->argument = argument;
     } else if (status == ESP_OK) {
         leaf->value[parameter] = trial->leaf[0].value[parameter];
     }
@@ -82,7 +142,7 @@ esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const ch
 {
     *out = NULL;
     esp_kernel *copy;
-    esp_status status = esp_kernel_parse(kernel->text, &copy, err);
+    esp_status status = espi_kernel_copy(kernel, &copy, err);
     if (status != ESP_OK) return status;
     size_t set = 0;
     for (size_t i = 0; status == ESP_OK && i < copy->leaves; i++) {

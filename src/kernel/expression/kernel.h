@@ -1,34 +1,46 @@
-/* Kernels: how one is described, bound to data and asked for values.
+/* Kernels: how one describes itself, and what an expression of several consists of.
  *
  * An esp_kernel is an expression as a program in postfix order over leaves (`sst(tree, lambda=0.4)`) with sums,
- * products, weights, powers and norms. A leaf bound to a column of two datasets, rows and columns of a Gram matrix,
- * is a part; a kernel with all its leaves bound is an espi_bound (bound.h). Learners know kernels only through that.
+ * products, weights, powers and norms. A leaf bound to a column of two datasets, the rows and the columns of a Gram
+ * matrix, is a part; a kernel with all its leaves bound is an espi_bound (evaluate/bound.h). Learners know kernels only
+ * through that.
  *
- * To add a kernel: describe it in one espi_kernel_class in a file of its own, list it in kernel.c, and test it
- * against its definition (CONTRIBUTING.md). */
+ * All that differs between kernels is a field of espi_kernel_class. To add a kernel: describe it in one such class in
+ * its own file, list it in evaluate/registry.c, and test it against its definition (CONTRIBUTING.md). */
 #ifndef ESPI_KERNEL_H
 #define ESPI_KERNEL_H
 
-#include "data/dataset.h"
+#include "base/text.h"
 #include "base/wide.h"
+#include "data/dataset.h"
 
-typedef enum espi_parameter_type {
-    ESPI_NUMBER,
-    ESPI_INTEGER,
-    ESPI_CHOICE,
-    ESPI_RULES /* grammar rules: a file's name, or the rules themselves in braces; none by default */
-} espi_parameter_type;
+/* ------------------------------------------------------------- parameters */
+
+/* An argument that is more than a number, such as grammar rules. It never changes once it is read, so that copies of a
+ * kernel share it. */
+typedef struct espi_argument_class {
+    const char *name, *short_name; /* "grammar rules", "rules" */
+    const char *example;           /* as it stands in an expression, braces included */
+    /* Reads what stands behind an opening brace at expression[at - 1]; *end is set behind the closing one. A fault is
+     * ESP_ERR_PARAM with its column in the expression. */
+    esp_status (*parse)(const char *expression, size_t at, size_t *end, void **out, esp_error *err);
+    /* Reads a file; a fault is ESP_ERR_PARSE with file, line and column. */
+    esp_status (*read)(const char *path, void **out, esp_error *err);
+    const char *(*text)(const void *argument); /* what stands between the braces */
+    void *(*share)(void *argument);            /* one more owner */
+    void (*free)(void *argument);              /* one owner less; NULL does nothing */
+} espi_argument_class;
 
 typedef struct espi_parameter {
-    esp_parameter_info info; /* name, help, default and range as texts */
-    espi_parameter_type type;
-    double low, high; /* allowed values */
-    bool low_open;    /* `low` itself is not allowed */
-    bool infinite;    /* `inf` is allowed; `high` is then infinite too */
-    bool per_symbol;  /* may also be given for one label or feature: name.LABEL=value */
-    double draw_low,
-        draw_high; /* a hyperparameter: where learners draw its first values, by their logarithms; 0: none */
-    const char *const *choices; /* of ESPI_CHOICE, ended by NULL; the value is the index */
+    esp_parameter_info info; /* name, help, default and range as texts, and the kind */
+    double low, high;        /* allowed values */
+    bool low_open;           /* `low` itself is not allowed */
+    bool infinite;           /* `inf` is allowed; `high` is then infinite too */
+    bool per_symbol;         /* may also be given for one label or feature: name.LABEL=value */
+    double draw_low;         /* a hyperparameter: where learners draw its first values, by their logarithms; 0: none */
+    double draw_high;
+    const char *const *choices;          /* of ESP_KIND_CHOICE, ended by NULL; the value is the index */
+    const espi_argument_class *argument; /* of ESP_KIND_RULES */
 } espi_parameter;
 
 enum { ESPI_MAX_PARAMETERS = 8 };
@@ -39,12 +51,10 @@ typedef struct espi_symbol_value { /* name.LABEL=value */
     double value;
 } espi_symbol_value;
 
-typedef struct espi_kernel_class espi_kernel_class;
-typedef struct espi_online_class espi_online_class; /* online.h */
+/* ------------------------------------------------------------------ parts */
 
-/* How a sum of kernels that grows is evaluated: shared structures (the annotated DAG, inverted lists); tree by tree
- * with FTK; or pair by pair, from the definition. All give the same values. */
-typedef enum espi_form { ESPI_FORM_DAG, ESPI_FORM_FOREST, ESPI_FORM_PLAIN } espi_form;
+typedef struct espi_kernel_class espi_kernel_class;
+typedef struct espi_growing_class espi_growing_class; /* growing.h */
 
 typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to data */
     const espi_kernel_class *class;
@@ -52,9 +62,9 @@ typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to dat
     double value[ESPI_MAX_PARAMETERS];
     espi_symbol_value *symbol;
     size_t symbols, symbol_capacity;
-    struct espi_selection *selection; /* of fseq and fsst: the patterns they sum over (pattern.h); owned. Expressions
-                                         have none, and a copy of a kernel by its text has none again */
-    struct espi_rules *rules;         /* of the parameter of type ESPI_RULES (rules.h); NULL: none */
+    struct espi_selection *selection; /* of a class that selects: the patterns it sums over (pattern/pattern.h); owned.
+                                         Expressions have none, and copies of a kernel have none again */
+    void *argument;                   /* of the parameter that has an argument class; NULL: none is given */
 } espi_leaf;
 
 typedef enum espi_side { ESPI_ROWS, ESPI_COLS } espi_side;
@@ -63,14 +73,33 @@ typedef struct espi_part { /* a bound leaf; each kernel puts its own fields behi
     const espi_kernel_class *class;
 } espi_part;
 
+/* ------------------------------------------------------------------ class */
+
+/* Kernels that sum over patterns which are mined from training data: what these are, and how a selection is freed. */
+typedef enum espi_selection_kind { ESPI_SELECTED_SEQUENCES, ESPI_SELECTED_TREES } espi_selection_kind;
+typedef struct espi_selecting {
+    espi_selection_kind kind;
+    void (*free)(struct espi_selection *selection);
+} espi_selecting;
+
+/* What the features are that a model with this kernel can be explained by. */
+typedef enum espi_feature_source {
+    ESPI_NO_FEATURES,    /* support examples explain it; `no_features` says why */
+    ESPI_TREE_FRAGMENTS, /* all fragments of trees, weighed by lambda and alpha, and leaves if it has a parameter bow */
+    ESPI_SUBSEQUENCES,   /* all subsequences up to n tokens, weighed by lambda */
+    ESPI_VALUES,         /* the entries of vectors */
+    ESPI_SELECTED_PATTERNS /* the patterns of its selection */
+} espi_feature_source;
+
 struct espi_kernel_class {
     const char *name, *help;
+    const char *vector_help; /* where `help` also tells of other columns: that of vectors alone; NULL: `help` */
     const espi_parameter *parameters; /* ended by a NULL name */
     bool takes[3];                    /* which esp_column_type it takes */
 
-    /* Binds to a column of the rows' and of the columns' dataset, which may be the same and outlive the part. `like`:
+    /* Binds to a column of the rows' and of the columns' dataset, which may be the same and outlive the part. `base`:
      * a part of the same leaf and columns, which also outlives it and lends what belongs to the columns; or NULL. */
-    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+    esp_status (*bind)(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err);
     void (*free)(espi_part *part);
 
@@ -95,6 +124,7 @@ struct espi_kernel_class {
     void (*folded_free)(void *folded);
     esp_status (*score)(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
                         esp_error *err);
+    const espi_growing_class *growing; /* the kernel in sums that grow; NULL: it is not learned example by example */
 
     /* For all hyperparameters of the leaf at once, gradient[p] += sum_j weight[j - from] dK(row, j)/d value[p],
      * j = from .. to-1; p past the class's parameters stands for leaf->symbol[p - parameters]. It costs a few rows,
@@ -104,24 +134,28 @@ struct espi_kernel_class {
     /* The same for self-values: gradient[p] += sum_i weight[i] dK(i, i)/d value[p] over all examples of one side. */
     esp_status (*gradient_diagonal)(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
                                     double *gradient, esp_error *err);
+    /* Whether learners of hyperparameters give every label or feature of the column its own value of the parameters
+     * that are per symbol. NULL: they do not. */
+    bool (*learns_by_symbol)(const espi_leaf *leaf);
 
-    const espi_online_class *online; /* the kernel in sums that grow; NULL: it cannot be learned example by example */
+    const espi_selecting *selects; /* NULL: it sums over all of its features */
+    espi_feature_source features;
+    const char *no_features; /* the end of a sentence that begins with the kernel; NULL: a general one */
+    /* Adds a line for what may be wrong about using the leaf on these columns, the same column of one or more datasets.
+     * False if memory is out. NULL: nothing ever is. */
+    bool (*warn)(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines);
 };
 
-extern const espi_kernel_class espi_kernel_st, espi_kernel_sst, espi_kernel_sasst, espi_kernel_ptk, espi_kernel_gtk,
-    espi_kernel_seq, espi_kernel_fseq, espi_kernel_fsst, espi_kernel_linear, espi_kernel_poly, espi_kernel_rbf;
-
-/* All kernels, ended by NULL. */
-extern const espi_kernel_class *const espi_kernels[];
-
+size_t espi_parameter_count(const espi_kernel_class *class);
 /* The value of a parameter of a leaf, by name; the name must be one of the class. */
 double espi_leaf_value(const espi_leaf *leaf, const char *name);
+/* The same, or `otherwise` if the class has no such parameter. */
+double espi_leaf_value_or(const espi_leaf *leaf, const char *name, double otherwise);
+/* Whether a leaf, or one of the leaves, selects patterns. */
+bool espi_leaf_selects(const espi_leaf *leaf);
+bool espi_kernel_selects(const esp_kernel *kernel);
 
-/* The features of a column over the selection of a leaf of fseq or fsst; the caller frees the bag, also after a
- * failure. */
-struct espi_bag;
-esp_status espi_selection_bag(const espi_leaf *leaf, const espi_column *column, const esp_run *run,
-                              struct espi_bag *bag, esp_error *err);
+/* ---------------------------------------------------------------- program */
 
 typedef enum espi_op_kind { ESPI_LEAF_OP, ESPI_SUM, ESPI_PRODUCT, ESPI_SCALE, ESPI_POWER, ESPI_NORM } espi_op_kind;
 
@@ -139,16 +173,20 @@ struct esp_kernel {
     char *text;
 };
 
+/* Reads an expression over the given classes, ended by NULL. `files`: an argument may be given by the name of a file,
+ * which is read. */
+esp_status espi_expression_parse(const char *expression, const espi_kernel_class *const *classes, bool files,
+                                 esp_kernel **out, esp_error *err);
+/* The same kernel without its selections. */
+esp_status espi_kernel_copy(const esp_kernel *kernel, esp_kernel **out, esp_error *err);
+/* A copy that is read from the kernel's text: a value out of its range is refused with its place. */
+esp_status espi_kernel_check(const esp_kernel *kernel, esp_kernel **out, esp_error *err);
 /* A copy in which every leaf that has the parameter has it set to `value`. ESP_ERR_PARAM if none has, or the value is
  * refused. */
 esp_status espi_kernel_with(const esp_kernel *kernel, const char *name, const char *value, esp_kernel **out,
                             esp_error *err);
 
-/* As esp_kernel_parse; `files`: grammar rules may be given by the name of a file, which is read. An expression from a
- * model file must not have any read. */
-esp_status espi_kernel_parse(const char *expression, bool files, esp_kernel **out, esp_error *err);
-
-/* Bytes of an expression that are not grammar rules in braces: what is costly to take in grows with these. In an
+/* Bytes of an expression that are not arguments in braces: what is costly to take in grows with these. In an
  * expression that is wrong, all is counted right up to the wrong place. */
 size_t espi_kernel_plain_size(const char *expression);
 

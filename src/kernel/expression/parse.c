@@ -220,15 +220,11 @@ static esp_status parse(parser *p)
     return need_kernel(p, &p->operand[0]);
 }
 
-esp_status esp_kernel_parse(const char *expression, esp_kernel **out, esp_error *err)
-{
-    return espi_kernel_parse(expression, true, out, err);
-}
-
-esp_status espi_kernel_parse(const char *expression, bool files, esp_kernel **out, esp_error *err)
+esp_status espi_expression_parse(const char *expression, const espi_kernel_class *const *classes, bool files,
+                                 esp_kernel **out, esp_error *err)
 {
     *out = NULL;
-    parser p = {.in = {.text = expression, .at = expression, .files = files, .err = err}};
+    parser p = {.in = {.text = expression, .at = expression, .classes = classes, .files = files, .err = err}};
     p.kernel = espi_alloc_zero(1, sizeof *p.kernel);
     if (p.kernel == NULL) return espi_no_memory(err);
     esp_status status = parse(&p);

@@ -7,7 +7,8 @@
 
 typedef struct espi_source {
     const char *text, *at;
-    bool files; /* grammar rules may be read from files */
+    const espi_kernel_class *const *classes; /* that there are, ended by NULL */
+    bool files;                              /* arguments may be read from files */
     esp_error *err;
 } espi_source;
 

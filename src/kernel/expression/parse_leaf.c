@@ -3,7 +3,6 @@
 #include "base/number.h"
 #include "base/status.h"
 #include "kernel/expression/parse.h"
-#include "kernel/grammar_tree/rules.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,8 +12,8 @@ static esp_status unknown_kernel(espi_source *s, size_t at, const char *text)
     const char *names[32];
     char all[400] = "";
     size_t count = 0;
-    for (; espi_kernels[count] != NULL; count++) {
-        names[count] = espi_kernels[count]->name;
+    for (; s->classes[count] != NULL; count++) {
+        names[count] = s->classes[count]->name;
         if (count > 0) espi_append(all, sizeof all, ", ");
         espi_append(all, sizeof all, names[count]);
     }
@@ -50,7 +49,7 @@ static esp_status take_value(espi_source *s, const espi_kernel_class *class, con
 {
     const size_t at = espi_source_place(s);
     char quoted[96];
-    if (parameter->type == ESPI_CHOICE) {
+    if (parameter->info.kind == ESP_KIND_CHOICE) {
         espi_name choice;
         const esp_status status = espi_source_name(s, &choice);
         if (status != ESP_OK) return status;
@@ -75,20 +74,21 @@ static esp_status take_value(espi_source *s, const espi_kernel_class *class, con
     if (negative) *out = -*out;
     const bool inside =
         *out <= parameter->high && (parameter->low_open ? *out > parameter->low : *out >= parameter->low);
-    if (inside && (parameter->type != ESPI_INTEGER || floor(*out) == *out)) return ESP_OK;
+    const bool fraction = parameter->info.kind == ESP_KIND_NUMBER;
+    if (inside && (fraction || floor(*out) == *out)) return ESP_OK;
     return espi_source_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name,
                              espi_quote(s->text + at, espi_source_place(s) - at, quoted), parameter->info.range);
 }
 
-/* Grammar rules: in braces, or a file's name, in quotes or without blanks, brackets and commas. */
-static esp_status take_rules(espi_source *s, espi_leaf *leaf)
+/* In braces, or a file's name, in quotes or without blanks, brackets and commas. */
+static esp_status take_argument_of(espi_source *s, const espi_argument_class *class, espi_leaf *leaf)
 {
     const size_t at = espi_source_place(s);
-    espi_rules_free(leaf->rules);
-    leaf->rules = NULL;
+    class->free(leaf->argument);
+    leaf->argument = NULL;
     if (*s->at == '{') {
         size_t end;
-        const esp_status status = espi_rules_parse(s->text, at + 1, &end, &leaf->rules, s->err);
+        const esp_status status = class->parse(s->text, at + 1, &end, &leaf->argument, s->err);
         s->at = s->text + end;
         return status;
     }
@@ -103,11 +103,11 @@ static esp_status take_rules(espi_source *s, espi_leaf *leaf)
         s->at += size;
     }
     if (status == ESP_OK && file.size == 0)
-        status = espi_source_wrong(
-            s, at, "a file of grammar rules is expected, or rules in braces, as in {NP -> DT [JJ] NN; = NN NNS}");
+        status = espi_source_wrong(s, at, "a file of %s is expected, or %s in braces, as in %s", class->name,
+                                   class->short_name, class->example);
     if (status == ESP_OK && !s->files)
-        status = espi_source_wrong(s, at, "grammar rules must stand in braces here, not in a file");
-    if (status == ESP_OK) status = espi_rules_read(file.text, &leaf->rules, s->err);
+        status = espi_source_wrong(s, at, "%s must stand in braces here, not in a file", class->name);
+    if (status == ESP_OK) status = class->read(file.text, &leaf->argument, s->err);
     espi_free(file.text);
     return status;
 }
@@ -139,7 +139,7 @@ static esp_status take_parameter(espi_source *s, espi_leaf *leaf, const espi_nam
         espi_source_blanks(s);
     }
     double number = 0.0;
-    if (status == ESP_OK && all[i].type == ESPI_RULES) status = take_rules(s, leaf);
+    if (status == ESP_OK && all[i].argument != NULL) status = take_argument_of(s, all[i].argument, leaf);
     else if (status == ESP_OK) status = take_value(s, leaf->class, &all[i], &number);
     bool twice = status == ESP_OK && label.text == NULL && given[i];
     for (size_t k = 0; status == ESP_OK && label.text != NULL && k < leaf->symbols; k++)
@@ -218,13 +218,13 @@ static int by_symbol(const espi_symbol_value *a, const espi_symbol_value *b)
 esp_status espi_leaf_read(espi_source *s, const char *text, size_t at, espi_leaf *leaf)
 {
     size_t i = 0;
-    while (espi_kernels[i] != NULL && strcmp(espi_kernels[i]->name, text) != 0) i++;
-    if (espi_kernels[i] == NULL) return unknown_kernel(s, at, text);
-    leaf->class = espi_kernels[i];
+    while (s->classes[i] != NULL && strcmp(s->classes[i]->name, text) != 0) i++;
+    if (s->classes[i] == NULL) return unknown_kernel(s, at, text);
+    leaf->class = s->classes[i];
     for (size_t n = 0; leaf->class->parameters[n].info.name != NULL; n++) {
         const espi_parameter *parameter = &leaf->class->parameters[n];
-        if (parameter->type != ESPI_CHOICE && parameter->type != ESPI_RULES) /* that of a choice is its first */
-            espi_number_parse(parameter->info.fallback, strlen(parameter->info.fallback), &leaf->value[n]);
+        if (parameter->choices == NULL && parameter->argument == NULL) /* that of a choice is its first */
+            espi_number_parse(parameter->info.default_value, strlen(parameter->info.default_value), &leaf->value[n]);
     }
     espi_source_blanks(s);
     esp_status status = *s->at == '(' ? take_arguments(s, leaf) : ESP_OK;

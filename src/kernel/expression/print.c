@@ -3,7 +3,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "kernel/expression/kernel.h"
-#include "kernel/grammar_tree/rules.h"
 
 #include <stdio.h>
 
@@ -26,7 +25,7 @@ static void add_name(espi_text *t, const char *name)
     espi_text_string(t, "\"");
 }
 
-enum { RULES_SHOWN = 3 }; /* of a grammar that is shortened; one more is shown rather than counted */
+enum { RULES_SHOWN = 3 }; /* of an argument that is shortened; one more is shown rather than counted */
 
 /* "A -> [B] C; ...; and 12 more" */
 static void add_few_rules(espi_text *t, const char *rules)
@@ -46,12 +45,12 @@ static void add_few_rules(espi_text *t, const char *rules)
     espi_text_string(t, more);
 }
 
-/* The rules themselves and not the file they came from, so that the expression stands on its own. */
-static void add_rules(espi_text *t, const espi_rules *rules, bool few)
+/* The argument itself and not the file it came from, so that the expression stands on its own. */
+static void add_argument(espi_text *t, const espi_argument_class *class, const void *argument, bool few)
 {
     espi_text_string(t, "{");
-    if (rules != NULL && few) add_few_rules(t, rules->text);
-    else if (rules != NULL) espi_text_string(t, rules->text);
+    if (argument != NULL && few) add_few_rules(t, class->text(argument));
+    else if (argument != NULL) espi_text_string(t, class->text(argument));
     espi_text_string(t, "}");
 }
 
@@ -69,8 +68,8 @@ static void add_leaf(espi_text *t, const espi_leaf *leaf, bool few_rules)
         espi_text_string(t, comma);
         espi_text_string(t, parameter[i].info.name);
         espi_text_string(t, "=");
-        if (parameter[i].type == ESPI_CHOICE) espi_text_string(t, parameter[i].choices[(size_t)leaf->value[i]]);
-        else if (parameter[i].type == ESPI_RULES) add_rules(t, leaf->rules, few_rules);
+        if (parameter[i].choices != NULL) espi_text_string(t, parameter[i].choices[(size_t)leaf->value[i]]);
+        else if (parameter[i].argument != NULL) add_argument(t, parameter[i].argument, leaf->argument, few_rules);
         else espi_text_number(t, leaf->value[i]);
         comma = ", ";
     }

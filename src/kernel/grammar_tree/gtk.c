@@ -166,9 +166,9 @@ bool espi_gtk_begin(espi_gtk *g, const espi_leaf *leaf, bool full, const espi_fo
     if (!share_symbols(g, rows, cols)) return false;
     g->class = espi_alloc(g->symbols, sizeof *g->class);
     g->size = espi_alloc(g->symbols, sizeof *g->size);
-    if (g->class == NULL || g->size == NULL || !set_classes(g, leaf->rules, cols, NULL) ||
-        !describe(g, leaf->rules, cols, NULL, ESPI_COLS))
+    if (g->class == NULL || g->size == NULL || !set_classes(g, leaf->argument, cols, NULL) ||
+        !describe(g, leaf->argument, cols, NULL, ESPI_COLS))
         return false;
     return rows == cols ||
-           (set_classes(g, leaf->rules, rows, g->symbol) && describe(g, leaf->rules, rows, g->symbol, ESPI_ROWS));
+           (set_classes(g, leaf->argument, rows, g->symbol) && describe(g, leaf->argument, rows, g->symbol, ESPI_ROWS));
 }

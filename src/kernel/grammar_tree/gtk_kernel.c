@@ -155,8 +155,8 @@ static esp_status bind_as(const espi_leaf *leaf, bool full, const espi_column *r
     t->rows = &rows->trees;
     t->cols = &cols->trees;
     t->algorithm = (espi_gtk_algorithm)espi_leaf_value(leaf, "algorithm");
-    esp_status status = check_variations(t, t->rows, leaf->rules, err);
-    if (status == ESP_OK && t->rows != t->cols) status = check_variations(t, t->cols, leaf->rules, err);
+    esp_status status = check_variations(t, t->rows, leaf->argument, err);
+    if (status == ESP_OK && t->rows != t->cols) status = check_variations(t, t->cols, leaf->argument, err);
     if (status == ESP_OK && !espi_gtk_begin(&t->gtk, leaf, full, t->rows, t->cols)) status = espi_no_memory(err);
     if (status == ESP_OK) status = t->algorithm == ESPI_FGTK3 ? prepare_dag(t, run, err) : prepare_pairs(t, err);
     if (status == ESP_OK) *out = &t->part;
@@ -319,7 +319,7 @@ static esp_status check_algorithm(const gtk_part *t, esp_error *err)
  * those. */
 static bool is_partial(const gtk_part *t)
 {
-    return !t->gtk.full && t->leaf->rules != NULL && (t->gtk.lambda1 == 0.0 || t->gtk.lambda2 == 0.0);
+    return !t->gtk.full && t->leaf->argument != NULL && (t->gtk.lambda1 == 0.0 || t->gtk.lambda2 == 0.0);
 }
 
 static esp_status make_full(const gtk_part *t, const esp_run *run, espi_part **out, esp_error *err)
@@ -430,12 +430,12 @@ static esp_status score(const espi_part *part, const void *pointer, void *work, 
 
 #define SHARE(name, help, fallback)                                                                                    \
     {                                                                                                                  \
-        .info = {name, help, fallback, "a number from 0 to 1"}, .type = ESPI_NUMBER, .low = 0.0, .high = 1.0,          \
+        .info = {name, help, fallback, "a number from 0 to 1", ESP_KIND_NUMBER}, .low = 0.0, .high = 1.0,              \
         .draw_low = 0.01, .draw_high = 1.0                                                                             \
     }
 #define SWITCH(name, help)                                                                                             \
     {                                                                                                                  \
-        .info = {name, help, "1", "0 or 1"}, .type = ESPI_INTEGER, .low = 0.0, .high = 1.0                             \
+        .info = {name, help, "1", "0 or 1", ESP_KIND_FLAG}, .low = 0.0, .high = 1.0                                    \
     }
 
 const espi_kernel_class espi_kernel_gtk = {
@@ -443,8 +443,9 @@ const espi_kernel_class espi_kernel_gtk = {
     .help = "fragments in common, where a grammar lets children be missing and labels stand for each other",
     .parameters =
         (const espi_parameter[]){
-            {.info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0"},
-             .type = ESPI_NUMBER,
+            {.info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0",
+                      ESP_KIND_NUMBER},
+
              .low = 0.0,
              .low_open = true,
              .high = HUGE_VAL,
@@ -453,13 +454,13 @@ const espi_kernel_class espi_kernel_gtk = {
             SHARE("lambda1", "weight of each optional child that is removed", "0.6"),
             SHARE("lambda2", "weight of each label of a pre-terminal that is changed within its class", "0.3"),
             {.info = {"grammar", "optional children and classes of labels (docs/grammars.md)", "{}",
-                      "a file, or rules in braces: {NP -> DT [JJ] NN; = NN NNS}"},
-             .type = ESPI_RULES},
+                      "a file, or rules in braces: {NP -> DT [JJ] NN; = NN NNS}", ESP_KIND_RULES},
+             .argument = &espi_rules_argument},
             SWITCH("words", "1: pre-terminals match by their words too, 0: by their labels alone"),
             SWITCH("frontier", "1: labels change also where a fragment ends, 0: only with their words"),
             {.info = {"algorithm", "fgtk3: all trees at once; fgtk2, fgtk1, gtk: pair by pair, for comparison", "fgtk3",
-                      "fgtk3, fgtk2, fgtk1 or gtk"},
-             .type = ESPI_CHOICE,
+                      "fgtk3, fgtk2, fgtk1 or gtk", ESP_KIND_CHOICE},
+
              .choices = algorithms},
             {.info = {0}}},
     .takes = {[ESP_COLUMN_TREE] = true},
@@ -475,4 +476,6 @@ const espi_kernel_class espi_kernel_gtk = {
     .score = score,
     .gradient = gradient,
     .gradient_diagonal = gradient_diagonal,
+    .no_features = "matches fragments in part, so that they have no weights",
+    .warn = espi_rules_warn,
 };

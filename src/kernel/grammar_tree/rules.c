@@ -341,9 +341,15 @@ static bool print_rules(espi_rules *r)
 
 /* ----------------------------------------------------------------- reading */
 
+espi_rules *espi_rules_share(espi_rules *r)
+{
+    if (r != NULL) atomic_fetch_add_explicit(&r->owners, 1, memory_order_relaxed);
+    return r;
+}
+
 void espi_rules_free(espi_rules *r)
 {
-    if (r == NULL) return;
+    if (r == NULL || atomic_fetch_sub_explicit(&r->owners, 1, memory_order_acq_rel) > 1) return;
     espi_symbols_free(&r->labels);
     espi_symbols_free(&r->keys);
     espi_free(r->line);
@@ -354,6 +360,14 @@ void espi_rules_free(espi_rules *r)
     espi_free(r->member);
     espi_free(r->text);
     espi_free(r);
+}
+
+/* Rules of one owner; NULL if memory is out. */
+static espi_rules *new_rules(void)
+{
+    espi_rules *r = espi_alloc_zero(1, sizeof *r);
+    if (r != NULL) atomic_init(&r->owners, 1);
+    return r;
 }
 
 static esp_status finish(parser *p, esp_status status, espi_rules **out)
@@ -372,7 +386,7 @@ esp_status espi_rules_read(const char *path, espi_rules **out, esp_error *err)
     espi_stream stream;
     esp_status status = espi_stream_open(&stream, path, NULL, err);
     if (status != ESP_OK) return status;
-    parser p = {.file = stream.name, .rules = espi_alloc_zero(1, sizeof *p.rules), .err = err};
+    parser p = {.file = stream.name, .rules = new_rules(), .err = err};
     if (p.rules == NULL) status = espi_no_memory(err);
     size_t size;
     while (status == ESP_OK && (p.start = espi_stream_line(&stream, &size)) != NULL) {
@@ -392,7 +406,7 @@ esp_status espi_rules_read(const char *path, espi_rules **out, esp_error *err)
 esp_status espi_rules_parse(const char *expression, size_t at, size_t *end, espi_rules **out, esp_error *err)
 {
     *out = NULL;
-    parser p = {.start = expression, .rules = espi_alloc_zero(1, sizeof *p.rules), .err = err};
+    parser p = {.start = expression, .rules = new_rules(), .err = err};
     if (p.rules == NULL) return espi_no_memory(err);
     esp_status status = ESP_OK;
     const char *c = p.at = expression + at;
@@ -408,6 +422,37 @@ esp_status espi_rules_parse(const char *expression, size_t at, size_t *end, espi
     *end = (size_t)(c - expression);
     return finish(&p, status, out);
 }
+
+/* --------------------------------------------------------------- argument */
+
+static esp_status parse_argument(const char *expression, size_t at, size_t *end, void **out, esp_error *err)
+{
+    espi_rules *rules;
+    const esp_status status = espi_rules_parse(expression, at, end, &rules, err);
+    *out = rules;
+    return status;
+}
+
+static esp_status read_argument(const char *path, void **out, esp_error *err)
+{
+    espi_rules *rules;
+    const esp_status status = espi_rules_read(path, &rules, err);
+    *out = rules;
+    return status;
+}
+
+static const char *argument_text(const void *rules) { return ((const espi_rules *)rules)->text; }
+static void *share_argument(void *rules) { return espi_rules_share(rules); }
+static void free_argument(void *rules) { espi_rules_free(rules); }
+
+const espi_argument_class espi_rules_argument = {.name = "grammar rules",
+                                                 .short_name = "rules",
+                                                 .example = "{NP -> DT [JJ] NN; = NN NNS}",
+                                                 .parse = parse_argument,
+                                                 .read = read_argument,
+                                                 .text = argument_text,
+                                                 .share = share_argument,
+                                                 .free = free_argument};
 
 /* ----------------------------------------------------------------- matching */
 

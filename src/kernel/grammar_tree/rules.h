@@ -11,8 +11,9 @@
 #ifndef ESPI_RULES_H
 #define ESPI_RULES_H
 
-#include "base/text.h"
-#include "data/forest.h"
+#include "kernel/expression/kernel.h"
+
+#include <stdatomic.h>
 
 typedef struct espi_rules_place {
     size_t line, column; /* line 0: inside a kernel expression */
@@ -26,6 +27,7 @@ typedef struct espi_rules_line { /* a production */
 } espi_rules_line;
 
 typedef struct espi_rules {
+    atomic_size_t owners;
     espi_symbols labels;
     espi_symbols keys; /* productions as bytes of label numbers: left, then children; numbers as in `line` */
     espi_rules_line *line;
@@ -46,7 +48,13 @@ esp_status espi_rules_read(const char *path, espi_rules **out, esp_error *err);
 /* Reads what stands behind an opening brace at expression[at - 1]; *end is set behind the closing one. A fault is
  * ESP_ERR_PARAM with its column in the expression. */
 esp_status espi_rules_parse(const char *expression, size_t at, size_t *end, espi_rules **out, esp_error *err);
+/* One owner more, or less; NULL has none. */
+espi_rules *espi_rules_share(espi_rules *rules);
 void espi_rules_free(espi_rules *rules);
+
+/* Rules as the argument of a kernel, and what they say of the columns it is used on (kernel.h). */
+extern const espi_argument_class espi_rules_argument;
+bool espi_rules_warn(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines);
 
 /* Which children of the forest's productions may be missing: optional[i] goes with forest->child_label[i]. If
  * `matched` is not NULL, matched[line] counts the forest's productions that match it. NULL if memory is out. */

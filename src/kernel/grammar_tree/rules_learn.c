@@ -2,8 +2,7 @@
  * production without it is itself seen often. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
-#include "kernel/expression/hyper.h"
+#include "kernel/expression/kernel.h"
 #include "kernel/grammar_tree/rules.h"
 
 #include <inttypes.h>
@@ -309,14 +308,13 @@ esp_status esp_grammar_check(const char *path, const esp_dataset *data, const ch
 }
 
 /* A line, unless a rule of the leaf fits one of the columns. */
-static bool add_unmatched_rules(const espi_leaf *leaf, const espi_column *const *column, size_t columns,
-                                espi_text *lines)
+bool espi_rules_warn(const espi_leaf *leaf, const espi_column *const *column, size_t columns, espi_text *lines)
 {
     size_t productions = 0;
-    for (size_t i = 0; leaf->rules != NULL && i < columns; i++) {
+    for (size_t i = 0; leaf->argument != NULL && i < columns; i++) {
         esp_grammar_counts c;
         char line[200];
-        if (!fit(leaf->rules, &column[i]->trees, &c)) return false;
+        if (!fit(leaf->argument, &column[i]->trees, &c)) return false;
         if (c.matched > 0 || c.rules == 0) return true;
         productions += c.productions;
         if (i + 1 < columns) continue;
@@ -327,29 +325,4 @@ static bool add_unmatched_rules(const espi_leaf *leaf, const espi_column *const 
         espi_text_string(lines, line);
     }
     return true;
-}
-
-esp_status esp_kernel_warning(const esp_kernel *kernel, const esp_dataset *data, const esp_dataset *other, char **text,
-                              esp_error *err)
-{
-    espi_text all = {0};
-    esp_status status = ESP_OK;
-    *text = NULL;
-    for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++) {
-        const espi_leaf *leaf = &kernel->leaf[i];
-        const espi_column *column[2];
-        const size_t columns = other != NULL ? 2 : 1;
-        if (leaf->rules == NULL && leaf->symbols == 0) continue;
-        status = espi_leaf_column(leaf, data, &column[0], err);
-        if (status == ESP_OK && other != NULL) status = espi_leaf_column(leaf, other, &column[1], err);
-        if (status == ESP_OK &&
-            !(espi_unmatched_symbols(leaf, column, columns, &all) && add_unmatched_rules(leaf, column, columns, &all)))
-            status = espi_no_memory(err);
-    }
-    if (status == ESP_OK && (all.size > 0 || all.failed)) {
-        *text = espi_text_take(&all);
-        if (*text == NULL) status = espi_no_memory(err);
-    }
-    espi_text_free(&all);
-    return status;
 }

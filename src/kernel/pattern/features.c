@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "data/bag.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
 #include "kernel/pattern/pattern.h"
 
 #include <math.h>
@@ -40,13 +40,13 @@ size_t esp_features_entries(const esp_features *f, const size_t **start, const u
 static esp_status read_patterns(const espi_leaf *leaf, const esp_dataset *patterns, espi_selection **out,
                                 esp_error *err)
 {
-    const bool trees = leaf->class == &espi_kernel_fsst;
+    const bool trees = leaf->class->selects->kind == ESPI_SELECTED_TREES;
     if (patterns->columns != 1 || patterns->column[0].type != (trees ? ESP_COLUMN_TREE : ESP_COLUMN_SEQUENCE))
         return espi_fail(err, ESP_ERR_PARAM, "the patterns of %s are one column of %s", leaf->class->name,
                          trees ? "fragments" : "sequences");
     *out = espi_alloc_zero(1, sizeof **out);
     if (*out == NULL) return espi_no_memory(err);
-    (*out)->kind = trees ? ESPI_SELECTED_TREES : ESPI_SELECTED_SEQUENCES;
+    (*out)->kind = leaf->class->selects->kind;
     return trees ? espi_fragments_of(&patterns->column[0], &(*out)->fragments, err)
                  : espi_trie_of(&patterns->column[0], &(*out)->trie, err);
 }
@@ -79,7 +79,7 @@ esp_status esp_features_new(const esp_kernel *kernel, const esp_dataset *pattern
     espi_leaf leaf = kernel->leaf[0]; /* with a selection that belongs to this call, not to the kernel */
     const espi_column *column;
     *out = NULL;
-    if (kernel->ops != 1 || (leaf.class != &espi_kernel_fseq && leaf.class != &espi_kernel_fsst))
+    if (kernel->ops != 1 || !espi_leaf_selects(&leaf))
         return espi_fail(err, ESP_ERR_PARAM, "%s has no patterns of its own; features need one fseq(...) or fsst(...)",
                          kernel->text);
     esp_features *f = espi_alloc_zero(1, sizeof *f);

@@ -16,8 +16,7 @@
 #ifndef ESPI_PATTERN_H
 #define ESPI_PATTERN_H
 
-#include "base/text.h"
-#include "data/dataset.h"
+#include "kernel/expression/kernel.h"
 
 typedef struct espi_patterns {
     size_t nodes;      /* at least 1: node 0 is the empty pattern; a zeroed set has none and keeps nothing */
@@ -193,9 +192,7 @@ bool espi_fragments_kernel(const espi_fragments *fragments, double lambda, const
 
 /* --------------------------------------------------------------- selections */
 
-typedef enum espi_selection_kind { ESPI_SELECTED_SEQUENCES, ESPI_SELECTED_TREES } espi_selection_kind;
-
-typedef struct espi_selection { /* what an fseq or fsst kernel sums over */
+typedef struct espi_selection { /* what a kernel that selects sums over */
     espi_selection_kind kind;
     espi_trie trie;           /* of sequences */
     espi_fragments fragments; /* of trees */
@@ -222,6 +219,11 @@ espi_rank *espi_selection_rank(const espi_selection *selection);
 /* Puts ranks of several selections in that order. */
 void espi_ranks_sort(espi_rank *rank, size_t count);
 void espi_ranks_free(espi_rank *rank, size_t count);
+/* The features of a column over the selection of a leaf that selects; the caller frees the bag, also after a
+ * failure. */
+struct espi_bag;
+esp_status espi_selection_bag(const espi_leaf *leaf, const espi_column *column, const esp_run *run,
+                              struct espi_bag *bag, esp_error *err);
 /* Keeps the first `top` of that order (0: all). */
 esp_status espi_selection_limit(espi_selection *selection, size_t top, esp_error *err);
 

@@ -209,7 +209,7 @@ static selected_part part_of(const espi_leaf *leaf)
         .part.class = leaf->class,
         .selection = leaf->selection,
         .lambda = espi_leaf_value(leaf, "lambda"),
-        .gap = leaf->class == &espi_kernel_fseq && espi_leaf_value(leaf, "gap") != 0.0 ? 0 : SIZE_MAX,
+        .gap = espi_leaf_value_or(leaf, "gap", 0.0) != 0.0 ? 0 : SIZE_MAX,
         .recursion = espi_leaf_value(leaf, "algorithm") == RECURSION,
     };
 }
@@ -357,24 +357,28 @@ static const char *const algorithms[] = {"features", "recursion", NULL};
 
 /* clang-format off */
 #define LENGTH(help_, default_)                                                                                        \
-    {.info = {"n", help_, default_, "a whole number >= 1, or inf"},                                                    \
-     .type = ESPI_INTEGER, .low = 1.0, .high = HUGE_VAL, .infinite = true}
+    {.info = {"n", help_, default_, "a whole number >= 1, or inf", ESP_KIND_WHOLE},                                                    \
+     .low = 1.0, .high = HUGE_VAL, .infinite = true}
 #define LAMBDA(help_, default_)                                                                                        \
-    {.info = {"lambda", help_, default_, "a number > 0 and <= 1"},                                                     \
-     .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = 1.0}
+    {.info = {"lambda", help_, default_, "a number > 0 and <= 1", ESP_KIND_NUMBER},                                                     \
+     .low = 0.0, .low_open = true, .high = 1.0}
 #define TAU                                                                                                            \
-    {.info = {"tau", "least chi-squared value of a pattern: 3.8415 is 5 %, 2.7055 10 %", "3.8415", "a number >= 0"},   \
-     .type = ESPI_NUMBER, .low = 0.0, .high = HUGE_VAL}
+    {.info = {"tau", "least chi-squared value of a pattern: 3.8415 is 5 %, 2.7055 10 %", "3.8415", "a number >= 0", ESP_KIND_NUMBER},   \
+     .low = 0.0, .high = HUGE_VAL}
 #define SUPPORT                                                                                                        \
-    {.info = {"support", "least number of training examples that contain a pattern", "1", "a whole number >= 1"},      \
-     .type = ESPI_INTEGER, .low = 1.0, .high = 4294967295.0}
+    {.info = {"support", "least number of training examples that contain a pattern", "1", "a whole number >= 1", ESP_KIND_WHOLE},      \
+     .low = 1.0, .high = 4294967295.0}
 #define ALGORITHM                                                                                                      \
     {.info = {"algorithm", "features: sparse vectors; recursion: pair by pair, to compare", "features",                \
-              "features or recursion"},                                                                                \
-     .type = ESPI_CHOICE, .choices = algorithms}
+              "features or recursion", ESP_KIND_CHOICE},                                                                                \
+     .choices = algorithms}
 #define SELECTED_KERNEL                                                                                                \
     .bind = bind, .free = release, .workspace_new = workspace_new, .workspace_free = workspace_free, .row = row,       \
-    .diagonal = diagonal, .pair = pair, .fold = fold, .folded_free = espi_free, .score = score
+    .diagonal = diagonal, .pair = pair, .fold = fold, .folded_free = espi_free, .score = score,                     \
+    .features = ESPI_SELECTED_PATTERNS
+
+static const espi_selecting sequences = {ESPI_SELECTED_SEQUENCES, espi_selection_free},
+                            trees = {ESPI_SELECTED_TREES, espi_selection_free};
 
 const espi_kernel_class espi_kernel_fseq = {
     .name = "fseq",
@@ -383,10 +387,11 @@ const espi_kernel_class espi_kernel_fseq = {
         LENGTH("longest subsequence", "3"),
         LAMBDA("decay: each token left out in between weighs lambda", "0.5"),
         TAU, SUPPORT,
-        {.info = {"gap", "inf: any tokens may be left out; 0: none, as in n-grams", "inf", "inf or 0"},
-         .type = ESPI_CHOICE, .choices = gaps},
+        {.info = {"gap", "inf: any tokens may be left out; 0: none, as in n-grams", "inf", "inf or 0", ESP_KIND_CHOICE},
+         .choices = gaps},
         ALGORITHM, {.info = {0}}},
     .takes = {[ESP_COLUMN_SEQUENCE] = true},
+    .selects = &sequences,
     SELECTED_KERNEL,
 };
 
@@ -397,10 +402,11 @@ const espi_kernel_class espi_kernel_fsst = {
         LENGTH("most productions of a fragment", "5"),
         LAMBDA("decay: a fragment of s productions weighs lambda^s", "0.4"),
         TAU, SUPPORT,
-        {.info = {"paths", "1: only fragments in which at most one child of a node is expanded", "0", "0 or 1"},
-         .type = ESPI_INTEGER, .low = 0.0, .high = 1.0},
+        {.info = {"paths", "1: only fragments in which at most one child of a node is expanded", "0", "0 or 1", ESP_KIND_FLAG},
+         .low = 0.0, .high = 1.0},
         ALGORITHM, {.info = {0}}},
     .takes = {[ESP_COLUMN_TREE] = true},
+    .selects = &trees,
     SELECTED_KERNEL,
 };
 /* clang-format on */

@@ -334,24 +334,26 @@ const espi_kernel_class espi_kernel_seq = {
     .help = "subsequences of up to n tokens in common, with gaps",
     .parameters =
         (const espi_parameter[]){
-            {.info = {"n", "longest subsequence", "3", "a whole number >= 1, or inf"},
-             .type = ESPI_INTEGER,
+            {.info = {"n", "longest subsequence", "3", "a whole number >= 1, or inf", ESP_KIND_WHOLE},
+
              .low = 1.0,
              .high = HUGE_VAL,
              .infinite = true},
-            {.info = {"lambda", "decay: each token left out in between weighs lambda", "0.5", "a number > 0 and <= 1"},
-             .type = ESPI_NUMBER,
+            {.info = {"lambda", "decay: each token left out in between weighs lambda", "0.5", "a number > 0 and <= 1",
+                      ESP_KIND_NUMBER},
+
              .low = 0.0,
              .low_open = true,
              .high = 1.0,
              .draw_low = 0.01,
              .draw_high = 1.0},
-            {.info = {"gap", "inf: any tokens may be left out; 0: none, as in n-grams", "inf", "inf or 0"},
-             .type = ESPI_CHOICE,
+            {.info = {"gap", "inf: any tokens may be left out; 0: none, as in n-grams", "inf", "inf or 0",
+                      ESP_KIND_CHOICE},
+
              .choices = gaps},
             {.info = {"algorithm", "block: all sequences at once; match, pair: for comparison", "block",
-                      "block, match or pair"},
-             .type = ESPI_CHOICE,
+                      "block, match or pair", ESP_KIND_CHOICE},
+
              .choices = algorithms},
             {.info = {0}}},
     .takes = {[ESP_COLUMN_SEQUENCE] = true},
@@ -367,4 +369,5 @@ const espi_kernel_class espi_kernel_seq = {
     .score = score,
     .gradient = gradient,
     .gradient_diagonal = gradient_diagonal,
+    .features = ESPI_SUBSEQUENCES,
 };

@@ -1,4 +1,4 @@
-/* Which column belongs to which node, while a tree is matched against a DAG (match.c, gtk_match.c, soft_match.c).
+/* Which column belongs to which node, while a tree is matched against a DAG (match.c, gtk_match.c, partial_tree/match.c).
  *
  * A node takes a column from the pool, or shares that of another node if the two are equal: along a chain of
  * productions that repeats they soon are. A column goes back when the last of its users is done with it. Columns are

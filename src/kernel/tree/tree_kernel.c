@@ -421,32 +421,32 @@ static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
 
 #define LAMBDA(symbols)                                                                                                \
     {                                                                                                                  \
-        .info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0"},               \
-        .type = ESPI_NUMBER, .low = 0.0, .low_open = true, .high = HUGE_VAL, .per_symbol = symbols, .draw_low = 1e-4,  \
-        .draw_high = 1.0                                                                                               \
+        .info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0",                \
+                 ESP_KIND_NUMBER},                                                                                     \
+        .low = 0.0, .low_open = true, .high = HUGE_VAL, .per_symbol = symbols, .draw_low = 1e-4, .draw_high = 1.0      \
     }
 #define ALPHA(symbols)                                                                                                 \
     {                                                                                                                  \
         .info = {"alpha", "weight of leaving a child open: 1 counts all fragments, 0 complete subtrees only", "1",     \
-                 "a number >= 0"},                                                                                     \
-        .type = ESPI_NUMBER, .low = 0.0, .high = HUGE_VAL, .per_symbol = symbols, .draw_low = 0.01, .draw_high = 1.0   \
+                 "a number >= 0", ESP_KIND_NUMBER},                                                                    \
+        .low = 0.0, .high = HUGE_VAL, .per_symbol = symbols, .draw_low = 0.01, .draw_high = 1.0                        \
     }
 #define BOW                                                                                                            \
     {                                                                                                                  \
-        .info = {"bow", "added for each pair of equal leaves", "0", "a number >= 0"}, .type = ESPI_NUMBER, .low = 0.0, \
+        .info = {"bow", "added for each pair of equal leaves", "0", "a number >= 0", ESP_KIND_NUMBER}, .low = 0.0,     \
         .high = HUGE_VAL, .draw_low = 0.01, .draw_high = 10.0                                                          \
     }
 #define ALGORITHM                                                                                                      \
     {                                                                                                                  \
         .info = {"algorithm", "dag: all trees at once; ftk, qtk: pair by pair, for comparison", "dag",                 \
-                 "dag, ftk or qtk"},                                                                                   \
-        .type = ESPI_CHOICE, .choices = algorithms                                                                     \
+                 "dag, ftk or qtk", ESP_KIND_CHOICE},                                                                  \
+        .choices = algorithms                                                                                          \
     }
 #define TREE_KERNEL                                                                                                    \
     .takes = {[ESP_COLUMN_TREE] = true}, .bind = bind, .free = release, .workspace_new = workspace_new,                \
     .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair, .fold = fold,                    \
     .folded_free = folded_free, .score = score, .gradient = gradient, .gradient_diagonal = gradient_diagonal,          \
-    .online = &espi_tree_online
+    .growing = &espi_tree_growing, .features = ESPI_TREE_FRAGMENTS
 
 const espi_kernel_class espi_kernel_st = {
     .name = "st",
@@ -462,9 +462,17 @@ const espi_kernel_class espi_kernel_sst = {
     TREE_KERNEL,
 };
 
+/* Its only difference from sst. */
+static bool every_label(const espi_leaf *leaf)
+{
+    (void)leaf;
+    return true;
+}
+
 const espi_kernel_class espi_kernel_sasst = {
     .name = "sasst",
     .help = "sst with lambda and alpha per label: lambda.NP=0.8",
     .parameters = (const espi_parameter[]){LAMBDA(true), ALPHA(true), BOW, ALGORITHM, {.info = {0}}},
+    .learns_by_symbol = every_label,
     TREE_KERNEL,
 };

@@ -1,8 +1,8 @@
-/* What the tree kernels st, sst and sasst share: bound to data (tree_kernel.c) and growing (tree_online.c). */
+/* What the tree kernels st, sst and sasst share: bound to data (tree_kernel.c) and growing (tree_growing.c). */
 #ifndef ESPI_TREE_KERNEL_H
 #define ESPI_TREE_KERNEL_H
 
-#include "kernel/evaluate/online.h"
+#include "kernel/expression/growing.h"
 
 /* lambda and alpha of a production, by its label. */
 void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda,
@@ -10,6 +10,6 @@ void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t pr
 
 typedef enum espi_tree_algorithm { ESPI_DAG, ESPI_FTK, ESPI_QTK } espi_tree_algorithm;
 
-extern const espi_online_class espi_tree_online;
+extern const espi_growing_class espi_tree_growing;
 
 #endif

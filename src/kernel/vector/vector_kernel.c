@@ -19,6 +19,8 @@
 enum { GAMMA_OF_RBF, ARD, RBF_PARAMETERS };
 enum { DEGREE, GAMMA_OF_POLY, COEF0 };
 
+extern const espi_kernel_class espi_kernel_linear, espi_kernel_rbf;
+
 espi_shape espi_shape_of(const espi_leaf *leaf)
 {
     if (leaf->class == &espi_kernel_linear) return (espi_shape){.kind = ESPI_LINEAR, .gamma = 1.0, .degree = 1};
@@ -424,17 +426,19 @@ static esp_status gradient_diagonal(const espi_part *part, espi_side side, const
 #define VECTOR_KERNEL                                                                                                  \
     .takes = {[ESP_COLUMN_VECTOR] = true, [ESP_COLUMN_SEQUENCE] = true}, .bind = bind, .free = release,                \
     .workspace_new = workspace_new, .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair,  \
-    .gradient = gradient, .gradient_diagonal = gradient_diagonal, .online = &espi_vector_online
+    .gradient = gradient, .gradient_diagonal = gradient_diagonal, .growing = &espi_vector_growing
 
 #define GAMMA(help_, features)                                                                                         \
     {                                                                                                                  \
-        .info = {"gamma", help_, "1", "a number > 0"}, .type = ESPI_NUMBER, .low = 0.0, .low_open = true,              \
+        .info = {"gamma", help_, "1", "a number > 0", ESP_KIND_NUMBER}, .low = 0.0, .low_open = true,                  \
         .high = HUGE_VAL, .draw_low = 1e-3, .draw_high = 10.0, .per_symbol = features                                  \
     }
 
 const espi_kernel_class espi_kernel_linear = {
     .name = "linear",
     .help = "dot product of vectors; a sequence stands for its bag of lower-cased words",
+    .vector_help = "dot product of vectors",
+    .features = ESPI_VALUES,
     .parameters = (const espi_parameter[]){{.info = {0}}},
     .fold = fold,
     .folded_free = espi_free,
@@ -445,30 +449,38 @@ const espi_kernel_class espi_kernel_linear = {
 const espi_kernel_class espi_kernel_poly = {
     .name = "poly",
     .help = "polynomial (gamma x.y + coef0)^degree",
-    .parameters = (const espi_parameter[]){{.info = {"degree", "exponent", "3", "a whole number from 1 to 100"},
-                                            .type = ESPI_INTEGER,
-                                            .low = 1.0,
-                                            .high = 100.0},
-                                           GAMMA("scale of the dot product", false),
-                                           {.info = {"coef0", "constant added before the power", "1", "a number >= 0"},
-                                            .type = ESPI_NUMBER,
-                                            .low = 0.0,
-                                            .high = HUGE_VAL,
-                                            .draw_low = 1e-2,
-                                            .draw_high = 10.0},
-                                           {.info = {0}}},
+    .no_features = "has products of features, which are too many to weigh",
+    .parameters =
+        (const espi_parameter[]){
+            {.info = {"degree", "exponent", "3", "a whole number from 1 to 100", ESP_KIND_WHOLE},
+
+             .low = 1.0,
+             .high = 100.0},
+            GAMMA("scale of the dot product", false),
+            {.info = {"coef0", "constant added before the power", "1", "a number >= 0", ESP_KIND_NUMBER},
+
+             .low = 0.0,
+             .high = HUGE_VAL,
+             .draw_low = 1e-2,
+             .draw_high = 10.0},
+            {.info = {0}}},
     VECTOR_KERNEL,
 };
+
+static bool every_feature(const espi_leaf *leaf) { return leaf->value[ARD] == 1.0; }
 
 const espi_kernel_class espi_kernel_rbf = {
     .name = "rbf",
     .help = "Gaussian exp(-gamma |x - y|^2)",
+    .no_features = "measures distances and has no features to weigh",
+    .learns_by_symbol = every_feature,
     .parameters =
-        (const espi_parameter[]){GAMMA("scale of the squared distance; gamma.NAME: that of one feature", true),
-                                 {.info = {"ard", "1: learners of gamma give every feature its own", "0", "0 or 1"},
-                                  .type = ESPI_INTEGER,
-                                  .low = 0.0,
-                                  .high = 1.0},
-                                 {.info = {0}}},
+        (const espi_parameter[]){
+            GAMMA("scale of the squared distance; gamma.NAME: that of one feature", true),
+            {.info = {"ard", "1: learners of gamma give every feature its own", "0", "0 or 1", ESP_KIND_FLAG},
+
+             .low = 0.0,
+             .high = 1.0},
+            {.info = {0}}},
     VECTOR_KERNEL,
 };

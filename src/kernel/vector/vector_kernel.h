@@ -35,6 +35,6 @@ double espi_shape_value(const espi_shape *shape, espi_sparse x, espi_sparse y, d
 void espi_shape_powers(const espi_shape *shape, double *value, size_t count);
 double espi_shape_self(const espi_shape *shape, double square); /* K(x, x) from the square of x */
 
-extern const espi_online_class espi_vector_online; /* vector_online.c */
+extern const espi_growing_class espi_vector_growing; /* vector_growing.c */
 
 #endif

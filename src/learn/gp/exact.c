@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/dense.h"
+#include "kernel/evaluate/bound.h"
 #include "learn/gp/gp.h"
 
 #include <math.h>
@@ -44,7 +45,7 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     const size_t n = p->count;
     double *matrix = p->matrix[1], *a = point->coefficient, fit = 0.0;
     espi_bound *bound = NULL;
-    esp_status status = espi_gp_gram(p, kernel, run, p->matrix[0], &bound, err);
+    esp_status status = espi_gram_square(kernel, p->data, run, p->matrix[0], &bound, err);
     if (status == ESP_OK) memcpy(matrix, p->matrix[0], n * n * sizeof *matrix);
     if (status == ESP_OK) status = espi_gp_factor(matrix, n, p->target, noise, run, p->vector, &point->jitter, err);
     if (status == ESP_OK) {

@@ -41,35 +41,6 @@ void espi_gp_point_free(espi_gp_point *p)
     *p = (espi_gp_point){0};
 }
 
-/* ------------------------------------------------------------------- Gram */
-
-typedef struct square {
-    double *value;
-    size_t count;
-} square;
-
-static void place(void *context, const double *rows, size_t width, size_t first, size_t last)
-{
-    const square *m = context;
-    const size_t n = m->count;
-    for (size_t i = first; i < last; i++) memcpy(m->value + i * n, rows + (i - first) * width, (i + 1) * sizeof *rows);
-    for (size_t j = 0; j < last; j++)
-        for (size_t i = j < first ? first : j + 1; i < last; i++) m->value[j * n + i] = rows[(i - first) * width + j];
-}
-
-esp_status espi_gp_gram(const espi_gp_problem *p, const esp_kernel *kernel, const esp_run *run, double *gram,
-                        espi_bound **bound, esp_error *err)
-{
-    square m = {.value = gram, .count = p->count};
-    esp_status status = espi_bind(kernel, p->data, p->data, run, bound, err);
-    if (status == ESP_OK) status = espi_gram_blocks(*bound, run, place, &m, err);
-    if (status != ESP_OK) {
-        espi_bound_free(*bound);
-        *bound = NULL;
-    }
-    return status;
-}
-
 /* ----------------------------------------------------------------- factor */
 
 /* Two examples that the kernel cannot tell apart, with different targets if

@@ -4,17 +4,117 @@
 
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/status.h"
+#include "kernel/expression/columns.h"
+#include "learn/model/model.h"
 #include "learn/predictions.h"
-#include "mine/mine.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---------------------------------------------------------------- settings */
+
+static const char *const likelihoods[] = {[ESPI_GAUSSIAN] = "gaussian", [ESPI_BERNOULLI] = "bernoulli", NULL};
+static const char *const means[] = {"zero", "constant", NULL};
+static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mean", [ESPI_NONE] = "none", NULL};
+
+#define FIELD(name) .offset = offsetof(espi_gp_settings, name)
+/* clang-format off */
+static const espi_setting settings[] = {
+    {.info = {"likelihood", "numbers with normal noise, or two classes with probabilities", "gaussian",
+              "gaussian or bernoulli", ESP_KIND_CHOICE},
+     FIELD(likelihood), .choices = likelihoods},
+    {.info = {"noise", "variance of the noise to start from, of standardised targets; 0: none", "0.1", "a number >= 0",
+              ESP_KIND_NUMBER},
+     FIELD(noise), .low = 0.0, .high = 1e100},
+    {.info = {"mean", "what is expected far from all examples: 0, or a number that is learned", "zero",
+              "zero or constant", ESP_KIND_CHOICE},
+     FIELD(constant_mean), .choices = means},
+    {.info = {"standardise", "targets to mean 0 and variance 1, to mean 0 only, or left alone", "unit",
+              "unit, mean or none", ESP_KIND_CHOICE},
+     FIELD(standardise), .choices = standards},
+    {.info = {"inducing", "so many examples stand for all, and alone support the model; 0: all examples", "0",
+              "a whole number >= 0", ESP_KIND_WHOLE},
+     FIELD(inducing), .low = 0.0, .high = 1e9},
+    {.info = {"restarts", "also start from so many random hyperparameters", "0", "a whole number >= 0",
+              ESP_KIND_WHOLE},
+     FIELD(restarts), .low = 0.0, .high = 1e6},
+    {.info = {"fix", "hyperparameters that stay as given", "", "names or patterns such as 'noise,lambda.*'",
+              ESP_KIND_TEXT},
+     FIELD(fix)},
+    {.info = {"tie", "hyperparameters that share one value, by pattern", "", "patterns such as 'lambda.*,alpha.*'",
+              ESP_KIND_TEXT},
+     FIELD(tie)},
+    {.info = {"group", "labels that share their lambda, and their alpha", "", "labels such as 'S,SQ;NP,NN'",
+              ESP_KIND_TEXT},
+     FIELD(group)},
+    {.info = {"prior", "log-normal priors of hyperparameters", "",
+              "name=median,sd;..., sd being that of the logarithm", ESP_KIND_TEXT},
+     FIELD(prior)},
+    {.info = {"max-iterations", "stop each run after so many steps in any case", "200", "a whole number >= 0",
+              ESP_KIND_WHOLE},
+     FIELD(max_iterations), .low = 0.0, .high = 1e9},
+    {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less",
+              "0.0001", "a number > 0, at most 1", ESP_KIND_NUMBER},
+     FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},
+    {.info = {0}},
+};
+/* clang-format on */
+
+static const espi_gp_settings *view(const espi_settings *s) { return (const espi_gp_settings *)(const void *)s; }
+
+static bool learns_classes(const espi_settings *s) { return view(s)->likelihood == ESPI_BERNOULLI; }
+
+/* A setting that was given and that only numbers have; NULL: there is none. */
+static const char *of_numbers(const espi_gp_settings *s)
+{
+    if (espi_settings_given(&s->common, &s->standardise)) return "standardise";
+    return espi_settings_given(&s->common, &s->noise) ? "noise" : NULL;
+}
+
+static esp_status check(const espi_settings *common, esp_error *err)
+{
+    const espi_gp_settings *s = view(common);
+    if (learns_classes(common) && of_numbers(s) != NULL)
+        return espi_fail(err, ESP_ERR_PARAM, "%s is for numbers, not for the classes of likelihood bernoulli",
+                         of_numbers(s));
+    if (learns_classes(common) && s->constant_mean)
+        return espi_fail(err, ESP_ERR_PARAM, "mean constant is for numbers; likelihood bernoulli needs mean zero");
+    if (learns_classes(common) && s->inducing > 0)
+        return espi_fail(err, ESP_ERR_PARAM, "inducing is for numbers; likelihood bernoulli learns from all examples");
+    if (s->inducing > 0 && s->noise == 0.0)
+        return espi_fail(err, ESP_ERR_PARAM, "noise is 0; inducing needs noise above 0");
+    return ESP_OK;
+}
+
+static unsigned capabilities_with(const espi_settings *s)
+{
+    return ESP_NEEDS_TARGET | ESP_NEEDS_MATRIX | ESP_LEARNS_KERNEL | ESP_GIVES_VARIANCES |
+           (learns_classes(s) ? ESP_LEARNS_CLASSES | ESP_GIVES_PROBABILITIES : ESP_LEARNS_NUMBERS);
+}
+
+static esp_status make_targets(const espi_settings *s, const esp_dataset *data, espi_targets *out, esp_error *err)
+{
+    if (learns_classes(s)) return espi_targets_classes(s, data, out, err);
+    const esp_status status = espi_targets_numbers(s, data, out, err);
+    if (status == ESP_ERR_PARSE && err != NULL && data->target_name != NULL)
+        espi_append(err->message, sizeof err->message, ", and two classes need likelihood bernoulli");
+    return status;
+}
+
+static size_t outputs(const espi_settings *s, size_t classes)
+{
+    (void)s, (void)classes;
+    return 1;
+}
+
+/* ---------------------------------------------------------------- training */
+
 typedef struct training {
-    const espi_settings *settings;
+    const espi_gp_settings *settings;
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
     double *target;        /* as the process sees them */
@@ -29,7 +129,7 @@ typedef struct training {
 
 /* ---------------------------------------------------------------- targets */
 
-static esp_status check(const esp_kernel *kernel, const espi_targets *targets, esp_error *err)
+static esp_status check_problem(const esp_kernel *kernel, const espi_targets *targets, esp_error *err)
 {
     if (targets->count == 0) return espi_fail(err, ESP_ERR_PARSE, "there are no examples to learn from");
     if (espi_kernel_selects(kernel))
@@ -106,29 +206,31 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
     return t->found.value != NULL ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status learn(training *t, const esp_kernel *kernel, const esp_dataset *data, const espi_targets *targets,
-                        bool keep, const esp_run *run, esp_error *err)
+/* `keep`: a run that is cancelled gives what it found. */
+static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error *err)
 {
-    esp_status status = check(kernel, targets, err);
+    const espi_targets *targets = p->targets;
+    esp_status status = check_problem(p->kernel, targets, err);
     if (status != ESP_OK) return status;
     const bool inducing = t->settings->inducing > 0;
     t->likelihood = targets->classes > 0 ? &espi_gp_laplace : inducing ? &espi_gp_inducing : &espi_gp_exact;
     t->target = espi_alloc(targets->count, sizeof *t->target);
     status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);
-    t->problem.data = data;
+    t->problem.data = p->data;
     t->problem.target = t->target;
     t->problem.count = targets->count;
     t->problem.constant_mean = t->settings->constant_mean;
     t->problem.sparse = inducing ? &t->sparse : NULL;
     t->found.shift = -(double)targets->count * log(t->scale);
     if (status == ESP_OK)
-        status = espi_gp_space_new(&t->space, t->settings, kernel, data, t->likelihood->noisy, t->spread, run, err);
-    if (status == ESP_OK) status = take_room(t, run, err);
-    espi_settings own = *t->settings; /* with nothing to learn from, the hyperparameters stay */
+        status =
+            espi_gp_space_new(&t->space, t->settings, p->kernel, p->data, t->likelihood->noisy, t->spread, p->run, err);
+    if (status == ESP_OK) status = take_room(t, p->run, err);
+    espi_gp_settings own = *t->settings; /* with nothing to learn from, the hyperparameters stay */
     if (t->constant) own.max_iterations = own.restarts = 0;
     if (status == ESP_OK)
-        status = inducing ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, run, &t->found, err)
-                          : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, run, &t->found, err);
+        status = inducing ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
+                          : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
     if (status == ESP_ERR_CANCELLED && keep && t->found.there) {
         t->cancelled = true;
         status = ESP_OK;
@@ -219,7 +321,7 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
     const esp_status status = take_examples(m, t, err);
     if (status != ESP_OK) return status;
     const size_t n = m->support->rows;
-    espi_process *p = m->process = espi_alloc_zero(1, sizeof *p);
+    espi_gaussian *p = m->gaussian = espi_alloc_zero(1, sizeof *p);
     m->coefficient = espi_alloc(n, sizeof *m->coefficient);
     m->bias = espi_alloc(1, sizeof *m->bias);
     if (p == NULL || m->coefficient == NULL || m->bias == NULL) return espi_no_memory(err);
@@ -240,70 +342,29 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
     return ESP_OK;
 }
 
-static esp_status fill_model(esp_model *m, training *t, const espi_targets *targets, esp_error *err)
+static esp_status learn_model(const espi_problem *p, bool keep, esp_model **out, esp_error *err)
 {
-    const char *name = espi_learner_text(ESPI_GP);
-    m->kernel = t->space.kernel;
-    t->space.kernel = NULL;
-    m->outputs = 1;
-    m->learner = espi_copy_text(name, strlen(name));
-    m->settings = espi_settings_text(t->settings);
-    m->summary = summary_text(t);
-    if (targets->classes > 0) m->class_name = espi_alloc_zero(targets->classes, sizeof *m->class_name);
-    bool ok = m->learner != NULL && m->settings != NULL && m->summary != NULL;
-    ok = ok && (targets->classes == 0 || m->class_name != NULL);
-    for (m->classes = 0; ok && m->classes < targets->classes; m->classes++) {
-        const char *class = targets->name[m->classes];
-        m->class_name[m->classes] = espi_copy_text(class, strlen(class));
-        ok = m->class_name[m->classes] != NULL;
-    }
-    return ok ? fill_support(m, t, err) : espi_no_memory(err);
-}
-
-esp_status espi_gp_train(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
-                         const espi_targets *targets, bool keep, const esp_run *run, esp_model **out, esp_error *err)
-{
-    training t = {.settings = settings};
+    training t = {.settings = view(p->settings)};
+    esp_model *m = NULL;
     *out = NULL;
-    esp_status status = learn(&t, kernel, data, targets, keep, run, err);
-    esp_model *model = status == ESP_OK ? espi_model_new() : NULL;
-    if (status == ESP_OK) status = model == NULL ? espi_no_memory(err) : fill_model(model, &t, targets, err);
-    if (status == ESP_OK) *out = model;
-    else esp_model_free(model);
+    esp_status status = learn(&t, p, keep, err);
+    if (status == ESP_OK)
+        status = espi_model_begin(p->settings, p->targets->name, p->targets->classes, summary_text(&t), &m, err);
+    if (status == ESP_OK) {
+        m->kernel = t.space.kernel;
+        t.space.kernel = NULL;
+        m->outputs = 1;
+        status = fill_support(m, &t, err);
+    }
+    if (status == ESP_OK) *out = m;
+    else esp_model_free(m);
     end_training(&t);
     return status;
 }
 
-/* ---------------------------------------------------------------- by name */
-
-static int by_value(const void *a, const void *b)
+static esp_status train(const espi_problem *problem, esp_model **out, esp_error *err)
 {
-    const espi_hyper *x = a, *y = b;
-    return x->value != y->value ? (x->value < y->value) - (x->value > y->value) : strcmp(x->name, y->name);
-}
-
-esp_status esp_model_hyperparameters(const esp_model *m, char **out, esp_error *err)
-{
-    espi_text text = {0};
-    espi_hyper *hyper = NULL;
-    size_t count = 0;
-    *out = NULL;
-    esp_status status = m->process != NULL ? espi_hypers_new(m->kernel, &hyper, &count, err) : ESP_OK;
-    if (status != ESP_OK) return status;
-    const bool noisy = m->process != NULL && m->classes == 0;
-    bool told = !noisy;
-    if (count > 0) qsort(hyper, count, sizeof *hyper, by_value);
-    for (size_t i = 0; i <= count; i++) {
-        const bool noise = !told && (i == count || m->process->noise > hyper[i].value);
-        if (noise) add_number(&text, "noise", m->process->noise);
-        told = told || noise;
-        if (i == count) break;
-        espi_text_field(&text, hyper[i].name, strlen(hyper[i].name));
-        add_number(&text, "", hyper[i].value);
-    }
-    espi_hypers_free(hyper, count);
-    *out = espi_text_take(&text);
-    return *out != NULL ? ESP_OK : espi_no_memory(err);
+    return learn_model(problem, true, out, err);
 }
 
 /* ------------------------------------------------------------------ folds */
@@ -323,48 +384,69 @@ static bool take_targets(espi_targets *part, const espi_targets *all, const uint
     return true;
 }
 
-static esp_status one_fold(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
-                           const espi_targets *targets, const uint32_t *fold, size_t number, const esp_run *run,
-                           double *scores, double *variance, esp_error *err)
+static esp_status one_fold(const espi_problem *all, const espi_folds *folds, size_t number, const espi_trial *trial,
+                           esp_error *err)
 {
-    espi_targets part = {0};
+    const size_t rows = all->data->rows;
+    espi_targets targets = {0};
+    espi_problem part = {.settings = trial->settings, .kernel = all->kernel, .targets = &targets, .run = all->run};
     esp_dataset *train = NULL, *test = NULL;
     esp_model *model = NULL;
-    esp_predictions *told = NULL;
-    bool *row = espi_alloc(data->rows, sizeof *row);
-    esp_status status = row != NULL && take_targets(&part, targets, fold, number) ? ESP_OK : espi_no_memory(err);
-    for (size_t i = 0; status == ESP_OK && i < data->rows; i++) row[i] = fold[i] != number;
-    if (status == ESP_OK) status = espi_copy_rows(kernel, data, row, &train, err);
-    for (size_t i = 0; status == ESP_OK && i < data->rows; i++) row[i] = fold[i] == number;
-    if (status == ESP_OK) status = espi_copy_rows(kernel, data, row, &test, err);
-    if (status == ESP_OK) status = espi_gp_train(settings, kernel, train, &part, false, run, &model, err);
-    if (status == ESP_OK) status = esp_predict(model, test, run, &told, err);
-    for (size_t i = 0, k = 0; status == ESP_OK && i < data->rows; i++) {
+    esp_predictions *predicted = NULL;
+    bool *row = espi_alloc(rows, sizeof *row);
+    esp_status status =
+        row != NULL && take_targets(&targets, all->targets, folds->fold, number) ? ESP_OK : espi_no_memory(err);
+    for (size_t i = 0; status == ESP_OK && i < rows; i++) row[i] = folds->fold[i] != number;
+    if (status == ESP_OK) status = espi_copy_rows(all->kernel, all->data, row, &train, err);
+    for (size_t i = 0; status == ESP_OK && i < rows; i++) row[i] = folds->fold[i] == number;
+    if (status == ESP_OK) status = espi_copy_rows(all->kernel, all->data, row, &test, err);
+    part.data = train;
+    if (status == ESP_OK) status = learn_model(&part, false, &model, err);
+    if (status == ESP_OK) status = esp_predict(model, test, all->run, &predicted, err);
+    for (size_t i = 0, k = 0; status == ESP_OK && i < rows; i++) {
         if (!row[i]) continue;
-        scores[i] = told->column[k];
-        if (variance != NULL) memcpy(variance + 2 * i, told->variance + 2 * k, 2 * sizeof *variance);
+        trial->scores[i] = predicted->column[k];
+        if (trial->variance != NULL)
+            memcpy(trial->variance + 2 * i, predicted->variance + 2 * k, 2 * sizeof *trial->variance);
         k++;
     }
-    esp_predictions_free(told);
+    esp_predictions_free(predicted);
     esp_model_free(model);
     esp_dataset_free(train);
     esp_dataset_free(test);
-    espi_free(part.class_of);
-    espi_free(part.value);
+    espi_free(targets.class_of);
+    espi_free(targets.value);
     espi_free(row);
     return status;
 }
 
-esp_status espi_gp_folds(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
-                         const espi_targets *targets, const uint32_t *fold, size_t folds, const esp_run *run,
-                         double *scores, double *variance, esp_error *err)
+static esp_status out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
+                              size_t trials, esp_error *err)
 {
-    esp_status status = espi_check_columns(kernel, data, err);
-    for (size_t f = 0; status == ESP_OK && f < folds; f++) {
-        char line[80];
-        snprintf(line, sizeof line, "fold %zu of %zu", f + 1, folds);
-        espi_tell(run, line);
-        status = one_fold(settings, kernel, data, targets, fold, f, run, scores, variance, err);
+    esp_status status = espi_check_columns(problem->kernel, problem->data, err);
+    for (size_t t = 0; status == ESP_OK && t < trials; t++) {
+        for (size_t f = 0; status == ESP_OK && f < folds->count; f++) {
+            char line[80];
+            snprintf(line, sizeof line, "fold %zu of %zu", f + 1, folds->count);
+            espi_message(problem->run, line);
+            status = one_fold(problem, folds, f, &trial[t], err);
+        }
+        if (status == ESP_OK && trials > 1)
+            status = espi_progress(problem->run, "searching", (double)(t + 1) / (double)trials, err);
     }
     return status;
 }
+
+const espi_learner espi_learner_gp = {
+    .name = "gp",
+    .help = "Gaussian process for numbers or two classes, which learns the kernel too",
+    .settings = settings,
+    .settings_size = sizeof(espi_gp_settings),
+    .capabilities = ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS | ESP_NEEDS_TARGET | ESP_NEEDS_MATRIX | ESP_LEARNS_KERNEL |
+                    ESP_GIVES_VARIANCES | ESP_GIVES_PROBABILITIES,
+    .capabilities_with = capabilities_with,
+    .check = check,
+    .targets = make_targets,
+    .outputs = outputs,
+    .train = train,
+    .out_of_fold = out_of_fold};

@@ -1,11 +1,11 @@
 /* Gaussian processes with a kernel whose hyperparameters are learned (Rasmussen & Williams 2006; Beck et al. 2015).
  *
- *     settings, kernel, data ─ gp_space.c ─▶ what can move: hyperparameters by name, fixed, tied, with priors
+ *     settings, kernel, data ─ space.c ─▶ what can move: hyperparameters by name, fixed, tied, with priors
  *                                  │
- *     gp_search.c: L-BFGS over their logarithms ◀─▶ gp_exact.c, gp_laplace.c: log likelihood and gradient at a point
- *                                  │            ◀─▶ gp_inducing.c: a bound of it, and its gradient
+ *     search.c: L-BFGS over their logarithms ◀─▶ exact.c, laplace.c: log likelihood and gradient at a point
+ *                                  │            ◀─▶ inducing.c: a bound of it, and its gradient
  *                                  │
- *     gp.c: the best point as a model ─▶ gp_predict.c: variances and probabilities
+ *     gp.c: the best point as a model, which predicts (model/posterior.c)
  *
  * A likelihood (espi_gp_likelihood) is told the kernel with its values and gives the log likelihood, its gradient in
  * all places of the kernel (hyper.h) and what predicts; the search knows nothing else of it. */
@@ -15,7 +15,22 @@
 #include "kernel/expression/hyper.h"
 #include "learn/gp/sparse.h"
 #include "learn/learner.h"
-#include "learn/model/model.h"
+
+/* --------------------------------------------------------------- settings */
+
+typedef enum espi_likelihood { ESPI_GAUSSIAN, ESPI_BERNOULLI } espi_likelihood;
+typedef enum espi_standardise { ESPI_UNIT, ESPI_MEAN, ESPI_NONE } espi_standardise;
+
+typedef struct espi_gp_settings {
+    espi_settings common;
+    espi_choice likelihood;    /* an espi_likelihood */
+    espi_choice constant_mean; /* of mean: 1 */
+    espi_choice standardise;   /* an espi_standardise */
+    double noise, tolerance;
+    size_t inducing; /* examples that stand for all (pivots.h); 0: no */
+    size_t restarts, max_iterations;
+    char *fix, *tie, *group, *prior; /* as given, and read when the hyperparameters are known (space.c); NULL: none */
+} espi_gp_settings;
 
 /* ------------------------------------------------------------ likelihoods */
 
@@ -56,10 +71,6 @@ typedef struct espi_gp_likelihood {
 
 extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_inducing;
 
-/* Binds the kernel to the examples and writes both triangles of its Gram matrix. */
-esp_status espi_gp_gram(const espi_gp_problem *problem, const esp_kernel *kernel, const esp_run *run, double *gram,
-                        espi_bound **bound, esp_error *err);
-
 /* Factors K + (noise + jitter) I, with as little jitter as makes it possible. Both triangles of K are there; the upper
  * one stays, and `diagonal` gets what is overwritten of it. ESP_ERR_RANGE tells which examples cannot be told apart,
  * and which pivot failed. `target` may be NULL. */
@@ -92,7 +103,7 @@ typedef struct espi_gp_space {
 
 /* `spread` is the variance of the targets, from which the range of the noise follows; `noisy`: there is one.
  * ESP_ERR_PARAM if a setting names what is not there. */
-esp_status espi_gp_space_new(espi_gp_space *space, const espi_settings *settings, const esp_kernel *kernel,
+esp_status espi_gp_space_new(espi_gp_space *space, const espi_gp_settings *settings, const esp_kernel *kernel,
                              const esp_dataset *data, bool noisy, double spread, const esp_run *run, esp_error *err);
 void espi_gp_space_free(espi_gp_space *space);
 /* Sets the values of the variables in the kernel and the noise. */
@@ -110,7 +121,7 @@ typedef struct espi_gp_found {
     espi_gp_point point; /* the best */
     double *value;       /* of the variables there */
     double objective;    /* its log likelihood and log priors */
-    double shift;        /* to be added to log likelihoods that are told: they are those of the targets as given */
+    double shift;        /* to be added to log likelihoods that are shown: they are those of the targets as given */
     size_t runs, iterations;
     const char *end; /* of the best run: how it ended */
     bool there;      /* a point was found */
@@ -119,35 +130,13 @@ typedef struct espi_gp_found {
 /* Maximises the likelihood over the variables of the space, which is set to the best point. `found` is made by the
  * caller, its numbers being zeros. ESP_ERR_CANCELLED: found->there says whether there is a best point so far. */
 esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_gp_likelihood *likelihood,
-                          const espi_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err);
+                          const espi_gp_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err);
 
 /* The same with espi_gp_inducing: pivots are drawn at the first values, and again at the best ones, from which the
  * search goes on; what has the higher bound counts. problem->sparse is zeros at first. It is set to the pivots of the
  * best point and, if that is wanted (`keep`) or no one cancels, solved there. `found` is as in espi_gp_search. */
-esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_settings *settings,
-                                   bool keep, const esp_run *run, espi_gp_found *found, esp_error *err);
-
-/* A line for whoever watches the run. */
-void espi_tell(const esp_run *run, const char *line);
-
-/* --------------------------------------------------------------- learning */
-
-/* Trains on all rows of the data, whose targets are `targets`. `keep`: a run that is cancelled gives what it found. */
-esp_status espi_gp_train(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
-                         const espi_targets *targets, bool keep, const esp_run *run, esp_model **out, esp_error *err);
-
-/* Scores of every example by a process that has not seen it, as espi_out_of_fold; variance[2 i] is that of f,
- * variance[2 i + 1] that of the target; NULL: not wanted. */
-esp_status espi_gp_folds(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
-                         const espi_targets *targets, const uint32_t *fold, size_t folds, const esp_run *run,
-                         double *scores, double *variance, esp_error *err);
-
-/* What the first prediction makes of a model: the factor of its matrix, count x count numbers. One with inducing
- * examples has its matrix already. */
-esp_status espi_posterior_new(const esp_model *model, const esp_run *run, struct espi_posterior **out, esp_error *err);
-void espi_posterior_free(struct espi_posterior *posterior);
-/* variance[2 i], variance[2 i + 1] of the examples of `data`. May be called by several threads. */
-esp_status espi_posterior_variance(const esp_model *model, const esp_dataset *data, const esp_run *run,
-                                   double *variance, esp_error *err);
+esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *problem,
+                                   const espi_gp_settings *settings, bool keep, const esp_run *run,
+                                   espi_gp_found *found, esp_error *err);
 
 #endif

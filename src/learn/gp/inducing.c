@@ -1,4 +1,4 @@
-/* Regression with inducing examples: the bound of gp_sparse.h in the place of the likelihood.
+/* Regression with inducing examples: the bound of sparse.h in the place of the likelihood.
  *
  *     pivots S1 at the first values ─▶ search ─▶ best values v1 ─▶ pivots S2 at v1 ─▶ search from v1 ─▶ v2
  *
@@ -6,6 +6,7 @@
  * the higher one is the result. Pivots that move with the values would make a bound that jumps. */
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "learn/gp/gp.h"
 
@@ -35,23 +36,23 @@ const espi_gp_likelihood espi_gp_inducing = {
 
 /* ----------------------------------------------------------------- search */
 
-static esp_status choose(const espi_gp_space *space, const espi_gp_problem *p, const espi_settings *settings,
+static esp_status choose(const espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
                          const char *where, const esp_run *run, esp_error *err)
 {
     char line[120];
     const esp_status status =
-        espi_gp_sparse_choose(p->sparse, space->kernel, p->data, settings->inducing, settings->seed, run, err);
+        espi_gp_sparse_choose(p->sparse, space->kernel, p->data, settings->inducing, settings->common.seed, run, err);
     if (status != ESP_OK) return status;
     snprintf(line, sizeof line, "%zu inducing examples drawn at the %s hyperparameters", p->sparse->pivots, where);
-    espi_tell(run, line);
+    espi_message(run, line);
     return ESP_OK;
 }
 
 /* From the best values on, with new pivots. ESP_ERR_RANGE: there is no bound for these. */
-static esp_status go_on(espi_gp_space *space, const espi_gp_problem *p, const espi_settings *settings,
+static esp_status go_on(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
                         const esp_run *run, const espi_gp_found *found, espi_gp_found *again, esp_error *err)
 {
-    espi_settings own = *settings;
+    espi_gp_settings own = *settings;
     own.restarts = 0;
     again->value = espi_alloc_zero(space->variables, sizeof *again->value);
     if (again->value == NULL || !espi_gp_point_make(&again->point, p->count)) return espi_no_memory(err);
@@ -70,7 +71,7 @@ static void take_better(espi_gp_found *found, espi_gp_found *again)
     again->value = worse.value;
 }
 
-static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, const espi_settings *settings,
+static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
                                const esp_run *run, espi_gp_found *found, esp_error *err)
 {
     espi_gp_sparse *sparse = p->sparse;
@@ -85,7 +86,7 @@ static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, c
         status == ESP_OK && sparse->pivots == count && memcmp(sparse->pivot, first, count * sizeof *first) == 0;
     if (status == ESP_OK && !same) status = go_on(space, p, settings, run, found, &again, &own);
     if (status == ESP_ERR_RANGE) {
-        espi_tell(run, own.message);
+        espi_message(run, own.message);
         status = ESP_OK;
     }
     found->iterations += again.iterations;
@@ -109,7 +110,7 @@ static esp_status settle(espi_gp_space *space, const espi_gp_problem *p, const e
                                    run, NULL, err);
 }
 
-esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *p, const espi_settings *settings,
+esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
                                    bool keep, const esp_run *run, espi_gp_found *found, esp_error *err)
 {
     const bool moves = space->variables > 0 && settings->max_iterations > 0;

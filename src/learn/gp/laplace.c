@@ -18,6 +18,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/dense.h"
+#include "kernel/evaluate/bound.h"
 #include "learn/gp/gp.h"
 
 #include <math.h>
@@ -183,7 +184,7 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     mode m = mode_of(p);
     espi_bound *bound = NULL;
     (void)noise;
-    esp_status status = espi_gp_gram(p, kernel, run, p->matrix[0], &bound, err);
+    esp_status status = espi_gram_square(kernel, p->data, run, p->matrix[0], &bound, err);
     if (status == ESP_OK) status = find_mode(p, &m, run, err);
     if (status == ESP_OK) {
         point->value = m.psi - espi_dense_half_log(p->matrix[1], n);

@@ -26,7 +26,7 @@ typedef struct search {
     espi_gp_space *space;
     const espi_gp_problem *problem;
     const espi_gp_likelihood *likelihood;
-    const espi_settings *settings;
+    const espi_gp_settings *settings;
     const esp_run *run;
     espi_gp_found *found;
     esp_error *err;
@@ -47,11 +47,6 @@ typedef struct search {
     esp_status status;
     bool beyond, stalled; /* why an iteration ended the round */
 } search;
-
-void espi_tell(const esp_run *run, const char *line)
-{
-    if (run != NULL && run->tell != NULL) run->tell(run->user, line);
-}
 
 static double low(const search *s, size_t v) { return log(s->space->moving[v].low); }
 static double high(const search *s, size_t v) { return log(s->space->moving[v].high); }
@@ -120,7 +115,7 @@ static void tell_iteration(const search *s)
     const espi_gp_space *space = s->space;
     espi_text text = {0};
     char part[160];
-    if (s->run == NULL || s->run->tell == NULL) return;
+    if (s->run == NULL || s->run->message == NULL) return;
     snprintf(part, sizeof part, "run %zu, iteration %zu: %s %.6f, gradient %.3g", s->number, s->iterations,
              s->likelihood->value, s->point.value + s->found->shift, norm_of(s));
     espi_text_string(&text, part);
@@ -135,7 +130,7 @@ static void tell_iteration(const search *s)
         espi_text_string(&text, part);
     }
     char *line = espi_text_take(&text);
-    if (line != NULL) espi_tell(s->run, line);
+    if (line != NULL) espi_message(s->run, line);
     espi_free(line);
 }
 
@@ -285,13 +280,13 @@ static void draw(search *s, espi_random *random)
 static esp_status all_runs(search *s)
 {
     espi_random random;
-    espi_random_seed(&random, s->settings->seed);
+    espi_random_seed(&random, s->settings->common.seed);
     for (size_t v = 0; v < s->space->variables; v++) s->x[v] = log(s->space->moving[v].start);
     for (s->number = 1; s->number <= s->settings->restarts + 1; s->number++) {
         if (s->number > 1) draw(s, &random);
         const esp_status status = one_run(s);
         if (status == ESP_ERR_RANGE && s->number > 1) { /* a draw without a likelihood: there are others */
-            espi_tell(s->run, s->err->message);
+            espi_message(s->run, s->err->message);
             continue;
         }
         s->found->runs = s->number;
@@ -316,7 +311,7 @@ static bool allocate(search *s)
 }
 
 esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_gp_likelihood *likelihood,
-                          const espi_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err)
+                          const espi_gp_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err)
 {
     esp_error own; /* a draw that fails is told, even if the caller wants no error */
     search s = {.space = space,

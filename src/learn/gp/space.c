@@ -2,6 +2,7 @@
  * fix, tie, group and believe of them. Values are searched by their logarithms, hence a value of 0 stays. */
 #include "base/alloc.h"
 #include "base/number.h"
+#include "base/parallel.h"
 #include "base/status.h"
 #include "learn/gp/gp.h"
 #include "learn/model/file.h"
@@ -308,7 +309,7 @@ static void fix_zeros(sets *s, const esp_run *run)
         if (s->fixed[i] || s->space->hyper[i].value != 0.0) continue;
         s->fixed[i] = true;
         snprintf(line, sizeof line, "%.160s is 0 and stays so", s->space->hyper[i].name);
-        espi_tell(run, line);
+        espi_message(run, line);
     }
 }
 
@@ -341,7 +342,7 @@ static esp_status make_variables(const sets *s, esp_error *err)
     return ESP_OK;
 }
 
-static esp_status make_sets(espi_gp_space *space, const espi_settings *settings, const esp_run *run, esp_error *err)
+static esp_status make_sets(espi_gp_space *space, const espi_gp_settings *settings, const esp_run *run, esp_error *err)
 {
     const size_t n = space->hypers;
     sets s = {.space = space};
@@ -366,7 +367,7 @@ static esp_status make_sets(espi_gp_space *space, const espi_settings *settings,
     return status;
 }
 
-esp_status espi_gp_space_new(espi_gp_space *space, const espi_settings *settings, const esp_kernel *kernel,
+esp_status espi_gp_space_new(espi_gp_space *space, const espi_gp_settings *settings, const esp_kernel *kernel,
                              const esp_dataset *data, bool noisy, double spread, const esp_run *run, esp_error *err)
 {
     *space = (espi_gp_space){0};

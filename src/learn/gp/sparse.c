@@ -1,4 +1,4 @@
-/* The bound of gp_sparse.h in O(n M^2). With A = L^-1 K_mn, so that Q = A'A, and B = s2 I + A A':
+/* The bound of sparse.h in O(n M^2). With A = L^-1 K_mn, so that Q = A'A, and B = s2 I + A A':
  *
  *     log |Q + s2 I|  = (n - M) log s2 + log |B|
  *     (Q + s2 I)^-1   = (I - A' B^-1 A) / s2
@@ -20,7 +20,7 @@
 #include "base/sort.h"
 #include "base/status.h"
 #include "base/dense.h"
-#include "learn/learner.h"
+#include "kernel/expression/columns.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,9 +3,9 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
+#include "kernel/expression/columns.h"
+#include "kernel/pattern/pattern.h"
 #include "learn/model/file.h"
-#include "mine/mine.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,19 +27,11 @@ static esp_status check_classes(const esp_model *m, esp_error *err)
     return status;
 }
 
-/* Decision functions of so many classes; class numbers fit 31 bits, so that nothing overflows. */
-static uint64_t outputs_of(uint64_t classes, bool one_vs_one)
-{
-    if (classes <= 2) return 1;
-    return one_vs_one ? classes * (classes - 1) / 2 : classes;
-}
-
 static esp_status check_numbers(const esp_model *m, esp_error *err)
 {
-    const uint64_t outputs = outputs_of(m->classes, m->one_vs_one);
+    const size_t outputs = espi_class_outputs(m->classes, m->one_vs_one);
     if (m->outputs != outputs)
-        return WRONG("%zu classes need %llu outputs, but there are %zu", m->classes, (unsigned long long)outputs,
-                     m->outputs);
+        return WRONG("%zu classes need %zu outputs, but there are %zu", m->classes, outputs, m->outputs);
     if (!espi_all_finite(m->coefficient, m->support->rows * m->outputs)) return WRONG("a coefficient is not finite");
     if (!espi_all_finite(m->bias, m->outputs)) return WRONG("a bias is not finite");
     if (m->platt != NULL && m->classes == 0) return WRONG("a regression has no probabilities");
@@ -86,7 +78,7 @@ static esp_status check_selection(const espi_leaf *leaf, size_t output, esp_erro
     const espi_selection *s = leaf->selection;
     bool memory;
     if (!espi_leaf_selects(leaf)) return ESP_OK;
-    if (s == NULL || (s->kind == ESPI_SELECTED_SEQUENCES) != (leaf->class == &espi_kernel_fseq))
+    if (s == NULL || s->kind != leaf->class->selects->kind)
         return WRONG("output %zu has not the patterns that its kernel selects", output + 1);
     const char *wrong = espi_selection_check(s, &memory);
     if (!memory) return espi_no_memory(err);
@@ -111,10 +103,10 @@ static esp_status check_variants(const esp_model *m, esp_error *err)
 static esp_status check_reduction(const esp_model *m, esp_error *err)
 {
     const size_t n = m->support->rows;
-    const double *p = m->process->reduction;
+    const double *p = m->gaussian->reduction;
     if (p == NULL) return ESP_OK;
     if (m->classes > 0) return WRONG("only numbers are learned with inducing examples");
-    if (n == 0 || !(m->process->noise > 0.0)) return WRONG("there are no inducing examples or there is no noise");
+    if (n == 0 || !(m->gaussian->noise > 0.0)) return WRONG("there are no inducing examples or there is no noise");
     if (!espi_all_finite(p, n * n)) return WRONG("a number of the variances is not finite");
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++)
@@ -124,7 +116,7 @@ static esp_status check_reduction(const esp_model *m, esp_error *err)
 
 static esp_status check_process(const esp_model *m, esp_error *err)
 {
-    const espi_process *p = m->process;
+    const espi_gaussian *p = m->gaussian;
     if (p == NULL) return ESP_OK;
     if (m->history != NULL || m->variant != NULL || m->platt != NULL)
         return WRONG("a Gaussian process has no history, patterns or fitted probabilities");

@@ -53,7 +53,7 @@ esp_status espi_check_variants(const esp_model *model, esp_error *err);
 /* The version that the file of a model has. */
 static inline uint32_t espi_model_version(const esp_model *model)
 {
-    return model->process != NULL ? 4 : model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
+    return model->gaussian != NULL ? 4 : model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
 }
 
 /* Bytes of the file that esp_model_write would write. */

@@ -2,8 +2,8 @@
 #ifndef ESPI_MODEL_H
 #define ESPI_MODEL_H
 
-#include "data/dataset.h"
 #include "kernel/evaluate/bound.h"
+#include "learn/learner.h"
 
 #include <pthread.h>
 
@@ -22,17 +22,17 @@ typedef struct espi_history { /* of a model learned example by example: what it 
     uint64_t at;     /* examples seen in its present epoch */
 } espi_history;
 
-typedef struct espi_process { /* of a Gaussian process: what its variances need besides kernel and support examples */
-    double scale;             /* of the targets: variances are those of standardised targets times its square */
-    double noise;             /* variance of the noise of standardised targets; 0 for classes */
-    double jitter;            /* added to the diagonal besides it */
-    double *curvature;        /* per support example: W of Laplace's approximation; NULL for a regression */
-    double *reduction;        /* with inducing examples, which alone are support examples: the symmetric matrix P of the
-                                 variance        K(x, x) - k'P k; NULL: all examples are */
-} espi_process;
+typedef struct espi_gaussian { /* of a Gaussian process: what its variances need beyond kernel and support examples */
+    double scale;              /* of the targets: variances are those of standardised targets times its square */
+    double noise;              /* variance of the noise of standardised targets; 0 for classes */
+    double jitter;             /* added to the diagonal beyond the noise */
+    double *curvature;         /* per support example: W of Laplace's approximation; NULL for a regression */
+    double *reduction; /* where inducing examples alone are support examples: the symmetric matrix P of the variance
+                          K(x, x) - k'P k; NULL: all examples are */
+} espi_gaussian;
 
 struct esp_model {
-    char *learner;  /* "svm", "svr", "perceptron", "gp" */
+    char *learner;  /* its name */
     char *settings; /* "C=10 multiclass=ovr ...": all of them, one blank between, as given to the learner */
     char *summary;  /* "key<TAB>value" lines about the training run; may be empty */
     esp_kernel *kernel;
@@ -42,27 +42,50 @@ struct esp_model {
     bool one_vs_one; /* outputs are the pairs (0,1), (0,2), ..., (1,2), ...; positive score: the first of the pair */
     size_t outputs;  /* decision functions: 1 for a regression and for two classes (positive score: class 1, the
                         second), else one per class or per pair */
-    double *coefficient;            /* support example i, output k: coefficient[i * outputs + k]; what predicts */
-    double *bias;                   /* per output */
-    double *platt;                  /* NULL, or per output A and B: P = 1 / (1 + exp(A f + B)) */
-    espi_history *history;          /* NULL: not learned online */
-    bool vote;                      /* updates vote (perceptron.h) instead of being summed up; needs a history */
-    esp_kernel **variant;           /* NULL, or per output the kernel with the patterns that it selects (selected.h) */
-    espi_process *process;          /* NULL: no Gaussian process */
-    pthread_mutex_t lock;           /* guards the making of these, by the first prediction; all else never changes */
-    espi_folded *folded;            /* all outputs; NULL where there are variants */
-    struct espi_decision *decision; /* per output, where there are */
-    struct espi_posterior *posterior; /* of a Gaussian process (gp.h) */
+    double *coefficient;              /* support example i, output k: coefficient[i * outputs + k]; what predicts */
+    double *bias;                     /* per output */
+    double *platt;                    /* NULL, or per output A and B: P = 1 / (1 + exp(A f + B)) */
+    espi_history *history;            /* NULL: not learned online */
+    bool vote;                        /* updates vote (vote.c) instead of being summed up; needs a history */
+    esp_kernel **variant;             /* NULL, or per output the kernel with the patterns that it selects */
+    espi_gaussian *gaussian;          /* NULL: no Gaussian process */
+    pthread_mutex_t lock;             /* guards the making of these, by the first prediction; all else never changes */
+    espi_scorer *scorer;              /* all outputs; NULL where there are variants */
+    struct espi_decision *decision;   /* per output, where there are */
+    struct espi_posterior *posterior; /* of a Gaussian process (posterior.c) */
 };
 
 /* A model of zeros; NULL if memory is out. */
 esp_model *espi_model_new(void);
 
+/* A model with the name and settings of its learner, its classes (copied) and a summary, which it takes over; NULL:
+ * memory was out. The rest is zeros. */
+esp_status espi_model_begin(const espi_settings *settings, const char *const *class_name, size_t classes, char *summary,
+                            esp_model **out, esp_error *err);
+
+/* A number that tells models apart; never 0. */
+uint64_t espi_model_digest(const esp_model *model);
+
 /* Frees variants, some of which may be NULL, and their array. */
 void espi_variants_free(esp_kernel **variant, size_t count);
 
-/* What the first prediction makes of a model with variants; espi_decisions_free releases it. */
-esp_status espi_decisions_new(const esp_model *model, const esp_run *run, struct espi_decision **out, esp_error *err);
-void espi_decisions_free(struct espi_decision *decision, size_t count);
+/* ------------------------------------------------------------- predicting */
+
+/* Scores count as equal if they differ by at most this part of the sum of the absolute values of their terms: what is a
+ * tie in exact numbers must be one in every form of the sum, whatever its rounding. */
+#define ESPI_TIE 1e-10
+
+/* Scores of a model whose updates vote: scores[i * outputs + k]. */
+esp_status espi_vote_score(const esp_model *model, const esp_dataset *data, const esp_run *run, double *scores,
+                           esp_error *err);
+
+/* What the first prediction makes of a Gaussian process: the factor of its matrix, count x count numbers. One with
+ * inducing examples has its matrix already. */
+esp_status espi_posterior_new(const esp_model *model, const esp_run *run, struct espi_posterior **out, esp_error *err);
+void espi_posterior_free(struct espi_posterior *posterior);
+/* variance[2 i], variance[2 i + 1] of the examples of `data`: that of the function, and that of the target. May be
+ * called by several threads. */
+esp_status espi_posterior_variance(const esp_model *model, const esp_dataset *data, const esp_run *run,
+                                   double *variance, esp_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "base/hot.h"
 #include "base/dense.h"
-#include "learn/gp/gp.h"
+#include "learn/model/model.h"
 
 #include <math.h>
 
@@ -33,13 +33,13 @@ void espi_posterior_free(struct espi_posterior *p)
 
 static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp_run *run, esp_error *err)
 {
-    const espi_process *process = m->process;
+    const espi_gaussian *g = m->gaussian;
     const size_t n = m->support->rows;
     double *a = p->factor;
-    for (size_t i = 0; p->root != NULL && i < n; i++) p->root[i] = sqrt(process->curvature[i]);
+    for (size_t i = 0; p->root != NULL && i < n; i++) p->root[i] = sqrt(g->curvature[i]);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; p->root != NULL && j <= i; j++) a[i * n + j] *= p->root[i] * p->root[j];
-        a[i * n + i] += p->root != NULL ? 1.0 : process->noise + process->jitter;
+        a[i * n + i] += p->root != NULL ? 1.0 : g->noise + g->jitter;
     }
     const esp_status status = espi_progress(run, "factoring", -1.0, err);
     if (status != ESP_OK) return status;
@@ -52,23 +52,22 @@ static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp
 esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
 {
     const size_t n = m->support->rows;
-    const espi_gp_problem problem = {.data = m->support, .count = n};
     const double bytes = (double)n * (double)n * sizeof(double);
     char need[32], limit[32];
     *out = NULL;
-    const bool inducing = m->process->reduction != NULL;
+    const bool inducing = m->gaussian->reduction != NULL;
     if (!inducing && run != NULL && run->memory > 0 && bytes > (double)run->memory)
         return espi_fail(err, ESP_ERR_MEMORY, "the variances of %zu support examples take %s; the limit is %s", n,
                          espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
-    const bool curved = m->process->curvature != NULL;
+    const bool curved = m->gaussian->curvature != NULL;
     if (!inducing) p->factor = espi_alloc(n, n * sizeof *p->factor);
     if (curved) p->root = espi_alloc(n, sizeof *p->root);
     const bool lacks = (!inducing && (p->factor == NULL || !espi_dense_ready())) || (curved && p->root == NULL);
     esp_status status = lacks      ? espi_no_memory(err)
                         : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
-                                   : espi_gp_gram(&problem, m->kernel, run, p->factor, &p->bound, err);
+                                   : espi_gram_square(m->kernel, m->support, run, p->factor, &p->bound, err);
     if (status == ESP_OK && !inducing) status = factor(p, m, run, err);
     if (status == ESP_OK) *out = p;
     else espi_posterior_free(p);
@@ -97,43 +96,43 @@ HOT static void reduce(const double *restrict p, size_t n, const double *restric
     }
 }
 
-typedef struct job {
+typedef struct asking {
     const esp_model *model;
     const espi_bound *bound; /* rows: the new examples */
     worker *worker;
     double *variance;
-} job;
+} asking;
 
 static esp_status ask_block(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const job *j = context;
-    const struct espi_posterior *p = j->model->posterior;
-    worker *w = &j->worker[thread->number];
-    const size_t n = j->bound->count[ESPI_COLS], rows = j->bound->count[ESPI_ROWS], first = item * BLOCK;
+    const asking *a = context;
+    const struct espi_posterior *p = a->model->posterior;
+    worker *w = &a->worker[thread->number];
+    const size_t n = a->bound->count[ESPI_COLS], rows = a->bound->count[ESPI_ROWS], first = item * BLOCK;
     const size_t count = rows - first < BLOCK ? rows - first : BLOCK;
     double length[BLOCK];
     esp_status status = ESP_OK;
     if (w->row == NULL) {
         w->row = espi_alloc_zero(2 * BLOCK, n * sizeof *w->row);
-        status = w->row == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, thread->run, &w->workspace, err);
+        status = w->row == NULL ? espi_no_memory(err) : espi_workspace_new(a->bound, thread->run, &w->workspace, err);
     }
     for (size_t i = 0; status == ESP_OK && i < count; i++) {
         double *row = w->row + i * n;
-        status = espi_bound_row(w->workspace, j->bound->kernel->ops - 1, first + i, 0, n, row, err);
+        status = espi_bound_row(w->workspace, a->bound->kernel->ops - 1, first + i, 0, n, row, err);
         for (size_t k = 0; p->root != NULL && k < n; k++) row[k] *= p->root[k];
     }
     if (status != ESP_OK) return status;
-    const espi_process *process = j->model->process;
+    const espi_gaussian *g = a->model->gaussian;
     double *turned = w->row + BLOCK * n;
-    for (size_t i = 0; process->reduction != NULL && i < count; i++)
+    for (size_t i = 0; g->reduction != NULL && i < count; i++)
         for (size_t k = 0; k < n; k++) turned[k * BLOCK + i] = w->row[i * n + k];
-    if (process->reduction != NULL) reduce(process->reduction, n, turned, length);
+    if (g->reduction != NULL) reduce(g->reduction, n, turned, length);
     else espi_dense_lengths(p->factor, n, w->row, count, length);
-    const double square = process->scale * process->scale;
+    const double square = g->scale * g->scale;
     for (size_t i = 0; i < count; i++) {
-        double *v = j->variance + 2 * (first + i);
+        double *v = a->variance + 2 * (first + i);
         v[0] = fmax(v[0] - length[i], 0.0) * square;
-        v[1] = v[0] + process->noise * square;
+        v[1] = v[0] + g->noise * square;
         if (!isfinite(v[1]) || !isfinite(length[i]))
             return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
                              first + i + 1);
@@ -149,22 +148,22 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     const size_t blocks = (data->rows + BLOCK - 1) / BLOCK;
     const int workers = espi_worker_count(run, blocks);
     double *self = espi_alloc(data->rows, sizeof *self);
-    job j = {.model = m, .variance = variance};
-    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
-    esp_status status = self == NULL || j.worker == NULL ? espi_no_memory(err) : ESP_OK;
+    asking a = {.model = m, .variance = variance};
+    a.worker = espi_alloc_zero((size_t)workers, sizeof *a.worker);
+    esp_status status = self == NULL || a.worker == NULL ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) status = espi_bind_like(m->posterior->bound, data, run, &bound, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows; i++) variance[2 * i] = self[i];
-    j.bound = bound;
-    if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &j, err);
-    for (int i = 0; j.worker != NULL && i < workers; i++) {
-        espi_workspace_free(j.worker[i].workspace);
-        espi_free(j.worker[i].row);
+    a.bound = bound;
+    if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
+    for (int i = 0; a.worker != NULL && i < workers; i++) {
+        espi_workspace_free(a.worker[i].workspace);
+        espi_free(a.worker[i].row);
     }
     espi_workspace_free(workspace);
     espi_bound_free(bound);
-    espi_free(j.worker);
+    espi_free(a.worker);
     espi_free(self);
     return status;
 }

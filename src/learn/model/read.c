@@ -3,7 +3,7 @@
  * are built anew by the code that built them first, which must number everything as the file does. */
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
-#include "kernel/expression/kernel.h"
+#include "kernel/evaluate/registry.h"
 #include "learn/model/section.h"
 
 #include <errno.h>
@@ -273,18 +273,18 @@ static esp_status read_reduction(espi_model_file *f, esp_model *m)
 {
     const uint64_t n = m->support->rows;
     if (n > 0 && n > f->size / n) return espi_model_wrong(f, "section 'reduce': it cannot have room for its numbers");
-    return espi_section_doubles(f, "reduce", n * n, &m->process->reduction);
+    return espi_section_doubles(f, "reduce", n * n, &m->gaussian->reduction);
 }
 
 /* Of a Gaussian process: what version 4 has more than version 1. */
 static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
 {
-    espi_process *p = m->process = espi_alloc_zero(1, sizeof *p);
+    espi_gaussian *p = m->gaussian = espi_alloc_zero(1, sizeof *p);
     double *number = NULL;
     espi_span s = {0};
     if (p == NULL) return espi_no_memory(f->err);
     esp_status status = espi_section_doubles(f, "process", 3, &number);
-    if (status == ESP_OK) *p = (espi_process){.scale = number[0], .noise = number[1], .jitter = number[2]};
+    if (status == ESP_OK) *p = (espi_gaussian){.scale = number[0], .noise = number[1], .jitter = number[2]};
     espi_free(number);
     if (status != ESP_OK) return status;
     if (m->classes > 0 && inducing) return espi_model_wrong(f, "only numbers are learned with inducing examples");

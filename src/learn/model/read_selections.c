@@ -1,9 +1,8 @@
 /* The patterns that the kernel of a model selects, read from its file without trust (model_read.c). The arrays are
  * those of pattern.h; what follows from others is made anew, and espi_selection_check looks at all of them. */
 #include "base/alloc.h"
-#include "kernel/evaluate/bound.h"
 #include "learn/model/section.h"
-#include "mine/mine.h"
+#include "kernel/pattern/pattern.h"
 
 /* A section of as many numbers as the set has nodes. */
 static esp_status read_per_node(espi_model_file *f, const char *tag, size_t nodes, uint32_t **out)
@@ -72,12 +71,11 @@ static esp_status read_selection(espi_model_file *f, espi_leaf *leaf)
 {
     espi_selection *s = leaf->selection = espi_alloc_zero(1, sizeof *s);
     if (s == NULL) return espi_no_memory(f->err);
-    if (leaf->class == &espi_kernel_fseq) {
-        s->kind = ESPI_SELECTED_SEQUENCES;
+    s->kind = leaf->class->selects->kind;
+    if (s->kind == ESPI_SELECTED_SEQUENCES) {
         const esp_status status = espi_section_symbols(f, "symbols", &s->trie.symbols);
         return status == ESP_OK ? read_patterns(f, &s->trie.set, false) : status;
     }
-    s->kind = ESPI_SELECTED_TREES;
     esp_status status = espi_section_symbols(f, "symbols", &s->fragments.symbols);
     if (status == ESP_OK) status = read_productions(f, &s->fragments);
     return status == ESP_OK ? read_patterns(f, &s->fragments.set, true) : status;
@@ -90,7 +88,7 @@ esp_status espi_selections_read(espi_model_file *f, esp_model *m)
     m->variant = espi_alloc_zero(m->outputs, sizeof(esp_kernel *));
     esp_status status = m->variant == NULL ? espi_no_memory(f->err) : ESP_OK;
     for (size_t k = 0; status == ESP_OK && k < m->outputs; k++) {
-        status = esp_kernel_parse(esp_kernel_text(m->kernel), &m->variant[k], f->err);
+        status = espi_kernel_copy(m->kernel, &m->variant[k], f->err);
         for (size_t i = 0; status == ESP_OK && i < m->kernel->leaves; i++)
             if (espi_leaf_selects(&m->variant[k]->leaf[i])) status = read_selection(f, &m->variant[k]->leaf[i]);
     }

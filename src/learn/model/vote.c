@@ -3,12 +3,12 @@
  *
  *     f_k(x) = 1/T sum_e (t(e+1) - t(e)) sign(S_k after e),     t(n) = T + 1,     sign(0) = -1
  *
- * A score of 0, up to rounding as in perceptron.h, is no vote for the positive class, as it would be none in a
+ * A score of 0, up to rounding as in model.h, is no vote for the positive class, as it would be none in a
  * prediction. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "learn/perceptron/perceptron.h"
+#include "learn/model/model.h"
 
 #include <math.h>
 

@@ -215,7 +215,7 @@ static void put_history(sink *s, const esp_model *m)
 /* Of a Gaussian process: what its variances need. */
 static void put_process(sink *s, const esp_model *m)
 {
-    const espi_process *p = m->process;
+    const espi_gaussian *p = m->gaussian;
     double_section(s, "process", (const double[]){p->scale, p->noise, p->jitter}, 3);
     double_section(s, "curve", p->curvature, p->curvature != NULL ? m->support->rows : 0);
     if (p->reduction != NULL) double_section(s, "reduce", p->reduction, m->support->rows * m->support->rows);
@@ -274,7 +274,7 @@ static void put_sections(sink *s, const esp_model *m)
     put_u64(s, m->outputs);
     put_u64(s, (m->one_vs_one ? ESPI_MODEL_ONE_VS_ONE : 0u) | (m->platt != NULL ? ESPI_MODEL_PLATT : 0u) |
                    (m->vote ? ESPI_MODEL_VOTE : 0u) |
-                   (m->process != NULL && m->process->reduction != NULL ? ESPI_MODEL_INDUCING : 0u));
+                   (m->gaussian != NULL && m->gaussian->reduction != NULL ? ESPI_MODEL_INDUCING : 0u));
     end(s);
     class_section(s, m);
     double_section(s, "bias", m->bias, m->outputs);
@@ -282,7 +282,7 @@ static void put_sections(sink *s, const esp_model *m)
     double_section(s, "platt", m->platt, m->platt != NULL ? 2 * m->outputs : 0);
     if (m->history != NULL) put_history(s, m);
     if (m->variant != NULL) put_selections(s, m);
-    if (m->process != NULL) put_process(s, m);
+    if (m->gaussian != NULL) put_process(s, m);
     for (size_t i = 0; i < m->support->columns; i++) put_column(s, &m->support->column[i]);
 }
 

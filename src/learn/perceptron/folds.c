@@ -1,65 +1,45 @@
 /* Perceptrons in cross-validation: one per fold, which learns the examples of the others in their order. */
 #include "base/alloc.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
+#include "kernel/expression/columns.h"
 #include "learn/perceptron/perceptron.h"
 #include "learn/predictions.h"
 
 #include <math.h>
-#include <string.h>
 
-typedef struct job {
-    const espi_settings *settings;
-    const esp_kernel *kernel;
-    const esp_dataset *data;
-    const espi_targets *targets;
-    const uint32_t *fold;
-    size_t folds;
-    double *scores;
-} job;
+typedef struct validation {
+    const espi_problem *problem;
+    const espi_folds *folds;
+    const espi_trial *trial;
+} validation;
 
-static esp_status new_perceptron(const job *j, espi_perceptron **out, esp_error *err)
+static esp_status new_perceptron(const validation *v, espi_perceptron **out, esp_error *err)
 {
-    espi_settings own;
+    espi_settings *own = espi_settings_copy(v->trial->settings);
     *out = NULL;
-    if (!espi_settings_copy(&own, j->settings)) return espi_no_memory(err);
-    const esp_status status = espi_perceptron_new(&own, j->kernel, out, err);
-    espi_settings_free(&own);
-    return status;
+    return own != NULL ? espi_perceptron_new(own, v->problem->kernel, out, err) : espi_no_memory(err);
 }
 
-static esp_status learn_others(const job *j, size_t fold, const esp_run *run, espi_perceptron *p, esp_error *err)
+static esp_status learn_others(const validation *v, size_t fold, const esp_run *run, espi_perceptron *p, esp_error *err)
 {
-    uint32_t *order = espi_alloc(j->data->rows, sizeof *order);
+    uint32_t *order = espi_alloc(v->problem->data->rows, sizeof *order);
     if (order == NULL) return espi_no_memory(err);
     esp_status status = ESP_OK;
-    for (; status == ESP_OK && p->epochs < p->settings.epochs; p->epochs++) {
+    for (; status == ESP_OK && p->state.epochs < p->settings->epochs; p->state.epochs++) {
         size_t count = 0;
-        for (size_t i = 0; i < j->data->rows; i++)
-            if (j->fold[i] != fold) order[count++] = (uint32_t)i;
-        if (p->settings.shuffle) espi_epoch_shuffle(p->settings.seed, p->epochs, order, count);
+        for (size_t i = 0; i < v->problem->data->rows; i++)
+            if (v->folds->fold[i] != fold) order[count++] = (uint32_t)i;
+        if (p->settings->shuffle) espi_epoch_shuffle(p->settings->common.seed, p->state.epochs, order, count);
         for (size_t i = 0; status == ESP_OK && i < count; i++) {
-            status = espi_perceptron_learn(p, j->data, order[i], err);
+            status = espi_perceptron_learn(p, v->problem->data, order[i], err);
             if (status == ESP_OK && i % 256 == 255)
-                status = espi_progress(run, "training", (double)fold / (double)j->folds, err);
+                status = espi_progress(run, "training", (double)fold / (double)v->folds->count, err);
         }
     }
     espi_perceptron_leave(p);
     espi_free(order);
     return status;
-}
-
-/* Which of the classes a name stands for; equal numbers may be written in several ways. */
-static size_t class_of_name(const espi_targets *t, const char *name)
-{
-    double value, other;
-    for (size_t c = 0; c < t->classes; c++)
-        if (strcmp(t->name[c], name) == 0) return c;
-    const bool number = espi_number_parse(name, strlen(name), &value);
-    for (size_t c = 0; number && c < t->classes; c++)
-        if (espi_number_parse(t->name[c], strlen(t->name[c]), &other) && value == other) return c;
-    return 0;
 }
 
 /* The score of the k-th of the classes that were learned, from their outputs. */
@@ -82,30 +62,31 @@ static void spread(const double *output, const size_t *number, size_t known, siz
 }
 
 /* Scores of the fold's examples by a perceptron of at least one class. */
-static esp_status score_fold(const job *j, size_t fold, const espi_perceptron *p, esp_error *err)
+static esp_status score_fold(const validation *v, size_t fold, const espi_perceptron *p, esp_error *err)
 {
-    const esp_dataset *data = j->data;
-    const size_t classes = j->targets->classes, outputs = classes > 2 ? classes : 1;
+    const esp_dataset *data = v->problem->data;
+    const size_t classes = v->problem->targets->classes, outputs = classes > 2 ? classes : 1;
     const size_t most = data->rows > data->columns ? data->rows : data->columns;
     esp_model *model = NULL;
     esp_dataset *held_out = NULL;
-    esp_predictions *told = NULL;
+    esp_predictions *predicted = NULL;
     bool *row = espi_alloc(data->rows, sizeof *row), *column = espi_alloc(most, sizeof *column);
     size_t *number = espi_alloc(p->classes, sizeof *number);
     esp_status status = row == NULL || column == NULL || number == NULL ? espi_no_memory(err) : ESP_OK;
-    for (size_t c = 0; status == ESP_OK && c < p->classes; c++) number[c] = class_of_name(j->targets, p->class[c].name);
-    for (size_t i = 0; status == ESP_OK && i < data->rows; i++) row[i] = j->fold[i] == fold;
+    for (size_t c = 0; status == ESP_OK && c < p->classes; c++)
+        number[c] = espi_class_of(v->problem->targets->name, classes, p->class[c].name);
+    for (size_t i = 0; status == ESP_OK && i < data->rows; i++) row[i] = v->folds->fold[i] == fold;
     if (status == ESP_OK) espi_used_columns(p->kernel, data, column);
     if (status == ESP_OK && p->classes > 1) {
         status = espi_dataset_select(data, column, row, &held_out, err);
         if (status == ESP_OK) status = espi_perceptron_model(p, &model, err);
-        if (status == ESP_OK) status = esp_predict(model, held_out, &(esp_run){.threads = 1}, &told, err);
+        if (status == ESP_OK) status = esp_predict(model, held_out, &(esp_run){.threads = 1}, &predicted, err);
     }
     for (size_t i = 0, n = 0; status == ESP_OK && i < data->rows; i++)
         if (row[i])
-            spread(told != NULL ? told->column + told->columns * n++ : NULL, number, p->classes, classes,
-                   j->scores + i * outputs);
-    esp_predictions_free(told);
+            spread(predicted != NULL ? predicted->column + predicted->columns * n++ : NULL, number, p->classes, classes,
+                   v->trial->scores + i * outputs);
+    esp_predictions_free(predicted);
     esp_model_free(model);
     esp_dataset_free(held_out);
     espi_free(row);
@@ -116,22 +97,26 @@ static esp_status score_fold(const job *j, size_t fold, const espi_perceptron *p
 
 static esp_status try_fold(void *context, size_t fold, const espi_worker *worker, esp_error *err)
 {
-    const job *j = context;
+    const validation *v = context;
     espi_perceptron *p = NULL;
-    esp_status status = new_perceptron(j, &p, err);
-    if (status == ESP_OK) status = learn_others(j, fold, worker->run, p, err);
+    esp_status status = new_perceptron(v, &p, err);
+    if (status == ESP_OK) status = learn_others(v, fold, worker->run, p, err);
     if (status == ESP_OK && p->updates == 0)
         status = espi_fail(err, ESP_ERR_PARAM, "epochs is 0: there is nothing learned that could be validated");
-    if (status == ESP_OK) status = score_fold(j, fold, p, err);
+    if (status == ESP_OK) status = score_fold(v, fold, p, err);
     espi_perceptron_free(p);
     return status;
 }
 
-esp_status espi_perceptron_folds(const espi_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
-                                 const espi_targets *targets, const uint32_t *fold, size_t folds, const esp_run *run,
-                                 double *scores, esp_error *err)
+esp_status espi_perceptron_out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
+                                       size_t trials, esp_error *err)
 {
-    job j = {settings, kernel, data, targets, fold, folds, scores};
-    const esp_status status = espi_check_columns(kernel, data, err);
-    return status == ESP_OK ? espi_parallel(run, "training", folds, try_fold, &j, err) : status;
+    esp_status status = espi_check_columns(problem->kernel, problem->data, err);
+    for (size_t i = 0; status == ESP_OK && i < trials; i++) {
+        validation v = {problem, folds, &trial[i]};
+        status = espi_parallel(problem->run, "training", folds->count, try_fold, &v, err);
+        if (status == ESP_OK && trials > 1)
+            status = espi_progress(problem->run, "searching", (double)(i + 1) / (double)trials, err);
+    }
+    return status;
 }

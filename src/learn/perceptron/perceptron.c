@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "base/random.h"
 #include "base/status.h"
+#include "kernel/expression/columns.h"
 #include "learn/model/file.h"
 
 #include <math.h>
@@ -18,11 +18,15 @@ esp_status espi_perceptron_new(espi_settings *settings, const esp_kernel *kernel
 {
     *out = NULL;
     espi_perceptron *p = espi_alloc_zero(1, sizeof *p);
-    if (p == NULL) return espi_no_memory(err);
-    p->settings = *settings;
-    settings->class_weight = NULL;
+    if (p == NULL) {
+        espi_settings_free(settings);
+        return espi_no_memory(err);
+    }
+    p->settings = (const espi_perceptron_settings *)(const void *)settings;
+    p->state = (espi_online_state){
+        .settings = settings, .wanted_epochs = p->settings->epochs, .shuffle = p->settings->shuffle};
     p->outputs = 1;
-    const esp_status status = esp_kernel_parse(kernel->text, &p->kernel, err);
+    const esp_status status = espi_kernel_copy(kernel, &p->kernel, err);
     if (status == ESP_OK) *out = p;
     else espi_perceptron_free(p);
     return status;
@@ -39,7 +43,7 @@ void espi_perceptron_free(espi_perceptron *p)
 {
     if (p == NULL) return;
     espi_perceptron_leave(p);
-    espi_online_free(p->sum);
+    espi_growing_free(p->sum);
     esp_dataset_free(p->examples);
     esp_kernel_free(p->kernel);
     for (size_t c = 0; c < p->classes; c++) espi_free(p->class[c].name);
@@ -48,30 +52,15 @@ void espi_perceptron_free(espi_perceptron *p)
     espi_free(p->step);
     espi_free(p->score);
     espi_free(p->change);
-    espi_settings_free(&p->settings);
+    espi_settings_free(p->state.settings);
     espi_free(p);
-}
-
-void espi_epoch_shuffle(uint64_t seed, uint64_t epoch, uint32_t *order, size_t count)
-{
-    espi_random random;
-    uint64_t own = 0;
-    espi_random_seed(&random, seed);
-    for (uint64_t e = 0; e <= epoch; e++) own = espi_random_bits(&random);
-    espi_random_seed(&random, own);
-    for (size_t i = count; i > 1; i--) {
-        const size_t k = espi_random_below(&random, i);
-        const uint32_t other = order[k];
-        order[k] = order[i - 1];
-        order[i - 1] = other;
-    }
 }
 
 /* ----------------------------------------------------------------- classes */
 
 static int by_order(const void *x, const void *y)
 {
-    const espi_class *a = x, *b = y;
+    const espi_met_class *a = x, *b = y;
     return espi_class_order(a->name, a->value, b->name, b->value);
 }
 
@@ -91,7 +80,7 @@ static bool find_class(const espi_perceptron *p, const espi_symbol *target, bool
     return false;
 }
 
-static double find_weight(const espi_settings *settings, const char *name)
+static double find_weight(const espi_perceptron_settings *settings, const char *name)
 {
     const char *text = settings->class_weight != NULL ? settings->class_weight : "", *label;
     size_t size;
@@ -106,7 +95,7 @@ esp_status espi_perceptron_add_class(espi_perceptron *p, const char *name, esp_e
     if (!espi_reserve(&p->class, &p->class_capacity, p->classes + 1, sizeof *p->class)) return espi_no_memory(err);
     char *copy = espi_copy_text(name, strlen(name));
     if (copy == NULL) return espi_no_memory(err);
-    p->class[p->classes++] = (espi_class){.name = copy, .weight = find_weight(&p->settings, name)};
+    p->class[p->classes++] = (espi_met_class){.name = copy, .weight = find_weight(p->settings, name)};
     return ESP_OK;
 }
 
@@ -114,7 +103,7 @@ static void sort_classes(espi_perceptron *p)
 {
     bool numbers = true;
     for (size_t c = 0; c < p->classes; c++) {
-        espi_class *class = &p->class[c];
+        espi_met_class *class = &p->class[c];
         class->before = c + 1 < p->classes ? c : NEW_CLASS;
         numbers = espi_number_parse(class->name, strlen(class->name), &class->value) && numbers;
     }
@@ -168,20 +157,20 @@ static esp_status lay_out(espi_perceptron *p, esp_error *err)
 
 esp_status espi_perceptron_build(espi_perceptron *p, const esp_run *run, esp_error *err)
 {
-    espi_online_free(p->sum);
+    espi_growing_free(p->sum);
     p->sum = NULL;
     if (p->updates == 0) return ESP_OK;
-    espi_online *sum = NULL;
+    espi_growing *sum = NULL;
     esp_status status =
-        espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &sum, err);
+        espi_growing_new(p->kernel, p->examples, (espi_form)p->settings->form, p->outputs, &p->state.run, &sum, err);
     for (size_t e = 0; status == ESP_OK && e < p->updates; e++) {
-        status = espi_online_look(sum, err);
-        if (status == ESP_OK) status = espi_online_keep(sum, p->coefficient + e * p->outputs, err);
+        status = espi_growing_look(sum, err);
+        if (status == ESP_OK) status = espi_growing_keep(sum, p->coefficient + e * p->outputs, err);
         if (status == ESP_OK && e % 256 == 0)
             status = espi_progress(run, "restoring", (double)e / (double)p->updates, err);
     }
     if (status == ESP_OK) p->sum = sum;
-    else espi_online_free(sum);
+    else espi_growing_free(sum);
     return status;
 }
 
@@ -193,10 +182,10 @@ static esp_status new_class(espi_perceptron *p, const char *name, esp_error *err
     status = lay_out(p, err);
     if (status != ESP_OK) return status;
     /* Half a sum is none: this is not the moment to be interrupted. */
-    const esp_run run = p->run;
-    p->run = (esp_run){0};
+    const esp_run run = p->state.run;
+    p->state.run = (esp_run){0};
     status = espi_perceptron_build(p, NULL, err);
-    p->run = run;
+    p->state.run = run;
     return status;
 }
 
@@ -207,8 +196,7 @@ static esp_status attach(espi_perceptron *p, const esp_dataset *data, esp_error 
 {
     if (data == p->source) return ESP_OK;
     espi_perceptron_leave(p);
-    if (data->target_name == NULL)
-        return espi_fail(err, ESP_ERR_PARSE, "the data have no target; --target FIELD names one");
+    if (data->target_name == NULL) return espi_no_target(ESP_ERR_PARSE, err);
     esp_status status = espi_check_columns(p->kernel, data, err);
     if (status == ESP_OK && p->sum == NULL && p->updates == 0) {
         esp_kernel *bound = NULL;
@@ -235,7 +223,7 @@ static esp_status attach(espi_perceptron *p, const esp_dataset *data, esp_error 
     return status;
 }
 
-/* The example at hand was not learned from. The first of all takes the columns with it. */
+/* The current example was not learned from. The first of all takes the columns with it. */
 static void take_back(espi_perceptron *p)
 {
     if (p->updates > 0) {
@@ -243,13 +231,13 @@ static void take_back(espi_perceptron *p)
         return;
     }
     espi_perceptron_leave(p);
-    espi_online_free(p->sum);
+    espi_growing_free(p->sum);
     p->sum = NULL;
     esp_dataset_free(p->examples);
     p->examples = NULL;
 }
 
-static bool was_seen(const espi_class *class) { return class->tally.hits + class->tally.misses > 0; }
+static bool was_seen(const espi_met_class *class) { return class->tally.hits + class->tally.misses > 0; }
 
 /* The class that the scores tell, as espi_decide would; among those seen before. NEW_CLASS: there is none. */
 static size_t predict(const espi_perceptron *p)
@@ -271,7 +259,7 @@ static bool find_change(espi_perceptron *p, size_t class)
     for (size_t k = 0; k < p->outputs; k++) {
         const bool positive = p->outputs > 1 ? k == class : class + 1 == p->classes;
         const double y = positive ? 1.0 : -1.0;
-        const bool errs = y * p->score[k] <= p->settings.margin + p->tie;
+        const bool errs = y * p->score[k] <= p->settings->margin + p->tie;
         p->change[k] = errs ? y * p->class[class].weight : 0.0;
         wrong = wrong || errs;
     }
@@ -284,24 +272,24 @@ static esp_status keep(espi_perceptron *p, esp_error *err)
                       sizeof *p->coefficient) ||
         !espi_reserve(&p->step, &p->step_capacity, p->updates + 1, sizeof *p->step))
         return espi_no_memory(err);
-    const esp_status status = espi_online_keep(p->sum, p->change, err);
+    const esp_status status = espi_growing_keep(p->sum, p->change, err);
     if (status != ESP_OK) return status;
     memcpy(p->coefficient + p->updates * p->outputs, p->change, p->outputs * sizeof *p->change);
-    p->step[p->updates++] = p->steps + 1;
+    p->step[p->updates++] = p->state.steps + 1;
     return ESP_OK;
 }
 
-/* The scores of the example at hand, which is the last row of the examples. */
+/* The scores of the current example, which is the last row of the examples. */
 static esp_status look(espi_perceptron *p, esp_error *err)
 {
     esp_status status = ESP_OK;
     if (p->sum == NULL)
-        status =
-            espi_online_new(p->kernel, p->examples, (espi_form)p->settings.form, p->outputs, &p->run, &p->sum, err);
-    if (status == ESP_OK) status = espi_online_look(p->sum, err);
+        status = espi_growing_new(p->kernel, p->examples, (espi_form)p->settings->form, p->outputs, &p->state.run,
+                                  &p->sum, err);
+    if (status == ESP_OK) status = espi_growing_look(p->sum, err);
     double magnitude = 0.0;
     for (size_t k = 0; k < p->outputs; k++) p->score[k] = 0.0;
-    if (status == ESP_OK && p->updates > 0) status = espi_online_score(p->sum, p->score, &magnitude, err);
+    if (status == ESP_OK && p->updates > 0) status = espi_growing_score(p->sum, p->score, &magnitude, err);
     p->tie = ESPI_TIE * magnitude;
     return status;
 }
@@ -324,22 +312,22 @@ esp_status espi_perceptron_learn(espi_perceptron *p, const esp_dataset *data, si
         take_back(p);
         return status;
     }
-    const size_t told = predict(p);
+    const size_t predicted = predict(p);
     if (find_change(p, class)) status = keep(p, err);
     else take_back(p);
     if (status != ESP_OK) return status;
-    p->steps++;
-    p->at++;
-    p->mistakes += told != class;
-    if (told == class) p->class[class].tally.hits++;
+    p->state.steps++;
+    p->state.at++;
+    p->mistakes += predicted != class;
+    if (predicted == class) p->class[class].tally.hits++;
     else p->class[class].tally.misses++;
-    if (told != class && told != NEW_CLASS) p->class[told].tally.false_alarms++;
+    if (predicted != class && predicted != NEW_CLASS) p->class[predicted].tally.false_alarms++;
     return ESP_OK;
 }
 
 void espi_perceptron_quality(const espi_perceptron *p, double *accuracy, double *f1)
 {
-    *accuracy = p->steps > 0 ? (double)(p->steps - p->mistakes) / (double)p->steps : 0.0;
+    *accuracy = p->state.steps > 0 ? (double)(p->state.steps - p->mistakes) / (double)p->state.steps : 0.0;
     double sum = 0.0;
     for (size_t c = p->classes == 2 ? 1 : 0; p->classes > 1 && c < p->classes; c++) {
         const espi_tally *t = &p->class[c].tally;
@@ -355,5 +343,5 @@ size_t espi_perceptron_bytes(const espi_perceptron *p)
                    p->class_capacity * sizeof *p->class;
     for (size_t i = 0; p->examples != NULL && i < p->examples->columns; i++)
         bytes += espi_column_bytes(&p->examples->column[i]);
-    return bytes + (p->sum != NULL ? espi_online_measure(p->sum).bytes : 0);
+    return bytes + (p->sum != NULL ? espi_growing_measure(p->sum).bytes : 0);
 }

@@ -1,5 +1,4 @@
 /* From a perceptron to a model, and back. */
-#define XXH_INLINE_ALL
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -9,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <xxhash.h>
 
 /* --------------------------------------------------------------- to a model */
 
@@ -18,10 +16,10 @@ static char *summary_text(const espi_perceptron *p)
     espi_text text = {0};
     char line[200];
     double accuracy, f1;
-    const espi_online_size size = p->sum != NULL ? espi_online_measure(p->sum) : (espi_online_size){0};
+    const espi_growing_size size = p->sum != NULL ? espi_growing_measure(p->sum) : (espi_growing_size){0};
     espi_perceptron_quality(p, &accuracy, &f1);
     snprintf(line, sizeof line, "trained-on\t%" PRIu64 "\nmistakes\t%" PRIu64 "\nupdates\t%zu\nrunning-accuracy\t",
-             p->steps, p->mistakes, p->updates);
+             p->state.steps, p->mistakes, p->updates);
     espi_text_string(&text, line);
     espi_text_number(&text, accuracy);
     espi_text_string(&text, "\nrunning-f1\t");
@@ -35,12 +33,12 @@ static bool fill_history(esp_model *m, const espi_perceptron *p)
 {
     espi_history *h = m->history = espi_alloc_zero(1, sizeof *h);
     if (h == NULL) return false;
-    const bool finished = p->at == 0 && p->epochs >= p->settings.epochs;
-    *h = (espi_history){.steps = p->steps,
+    const bool finished = p->state.at == 0 && p->state.epochs >= p->settings->epochs;
+    *h = (espi_history){.steps = p->state.steps,
                         .mistakes = p->mistakes,
-                        .epochs = p->epochs,
-                        .at = p->at,
-                        .origin = finished ? 0 : p->origin};
+                        .epochs = p->state.epochs,
+                        .at = p->state.at,
+                        .origin = finished ? 0 : p->state.origin};
     h->step = espi_alloc(p->updates, sizeof *h->step);
     h->change = espi_alloc(p->updates, p->outputs * sizeof *h->change);
     h->tally = espi_alloc(p->classes, sizeof *h->tally);
@@ -51,18 +49,6 @@ static bool fill_history(esp_model *m, const espi_perceptron *p)
     return true;
 }
 
-static bool fill_classes(esp_model *m, const espi_perceptron *p)
-{
-    m->class_name = espi_alloc_zero(p->classes, sizeof *m->class_name);
-    if (m->class_name == NULL) return false;
-    m->classes = p->classes;
-    for (size_t c = 0; c < p->classes; c++) {
-        m->class_name[c] = espi_copy_text(p->class[c].name, strlen(p->class[c].name));
-        if (m->class_name[c] == NULL) return false;
-    }
-    return true;
-}
-
 static bool fill_coefficients(esp_model *m, const espi_perceptron *p)
 {
     m->outputs = p->outputs;
@@ -70,9 +56,9 @@ static bool fill_coefficients(esp_model *m, const espi_perceptron *p)
     m->coefficient = espi_alloc(p->updates, p->outputs * sizeof *m->coefficient);
     if (m->bias == NULL || m->coefficient == NULL) return false;
     for (size_t i = 0; i < p->updates * p->outputs; i++) {
-        const uint64_t lasts = p->steps - p->step[i / p->outputs] + 1;
+        const uint64_t lasts = p->state.steps - p->step[i / p->outputs] + 1;
         m->coefficient[i] =
-            p->settings.average ? p->coefficient[i] * ((double)lasts / (double)p->steps) : p->coefficient[i];
+            p->settings->average ? p->coefficient[i] * ((double)lasts / (double)p->state.steps) : p->coefficient[i];
     }
     return true;
 }
@@ -91,22 +77,16 @@ static void loosen(esp_dataset *examples)
 static esp_status fill_model(esp_model *m, const espi_perceptron *p, esp_error *err)
 {
     const size_t most = p->examples->columns > p->updates ? p->examples->columns : p->updates;
-    const char *name = espi_learner_text(p->settings.learner);
     bool *all = espi_alloc(most, sizeof *all);
     if (all == NULL) return espi_no_memory(err);
     memset(all, true, most);
     esp_status status = espi_dataset_select(p->examples, all, all, &m->support, err);
     espi_free(all);
-    if (status == ESP_OK) status = esp_kernel_parse(p->kernel->text, &m->kernel, err);
+    if (status == ESP_OK) status = espi_kernel_copy(p->kernel, &m->kernel, err);
     if (status != ESP_OK) return status;
     loosen(m->support);
-    m->vote = p->settings.vote;
-    m->learner = espi_copy_text(name, strlen(name));
-    m->settings = espi_settings_text(&p->settings);
-    m->summary = summary_text(p);
-    const bool ok = m->learner != NULL && m->settings != NULL && m->summary != NULL && fill_classes(m, p) &&
-                    fill_coefficients(m, p) && fill_history(m, p);
-    return ok ? ESP_OK : espi_no_memory(err);
+    m->vote = p->settings->vote;
+    return fill_coefficients(m, p) && fill_history(m, p) ? ESP_OK : espi_no_memory(err);
 }
 
 esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_error *err)
@@ -116,11 +96,15 @@ esp_status espi_perceptron_model(const espi_perceptron *p, esp_model **out, esp_
     if (p->updates == 0) return espi_fail(err, ESP_ERR_PARAM, "there is no model before the first example");
     if (p->classes < 2)
         return espi_fail(err, ESP_ERR_PARSE, "%s of class %s; a classifier needs two classes at least",
-                         espi_all_examples(p->steps, all),
+                         espi_all_examples(p->state.steps, all),
                          espi_quote(p->class[0].name, strlen(p->class[0].name), quoted));
-    esp_model *m = espi_model_new();
-    if (m == NULL) return espi_no_memory(err);
-    const esp_status status = fill_model(m, p, err);
+    const char **name = espi_alloc(p->classes, sizeof *name);
+    esp_model *m = NULL;
+    if (name == NULL) return espi_no_memory(err);
+    for (size_t c = 0; c < p->classes; c++) name[c] = p->class[c].name;
+    esp_status status = espi_model_begin(p->state.settings, name, p->classes, summary_text(p), &m, err);
+    espi_free(name);
+    if (status == ESP_OK) status = fill_model(m, p, err);
     if (status == ESP_OK) *out = m;
     else esp_model_free(m);
     return status;
@@ -158,11 +142,11 @@ static esp_status take_updates(espi_perceptron *p, const esp_model *m, esp_error
     for (size_t i = 0; i < n * p->outputs; i++) p->coefficient[i] = h->change[i];
     for (size_t e = 0; e < n; e++) p->step[e] = h->step[e];
     p->updates = n;
-    p->steps = h->steps;
+    p->state.steps = h->steps;
     p->mistakes = h->mistakes;
-    p->epochs = h->epochs;
-    p->at = h->at;
-    p->origin = h->origin;
+    p->state.epochs = h->epochs;
+    p->state.at = h->at;
+    p->state.origin = h->origin;
     return ESP_OK;
 }
 
@@ -178,26 +162,4 @@ esp_status espi_perceptron_from_model(const esp_model *model, espi_settings *set
     if (status == ESP_OK) *out = p;
     else espi_perceptron_free(p);
     return status;
-}
-
-static void digest_bytes(uint64_t *digest, const void *bytes, size_t size)
-{
-    if (size > 0) *digest = XXH3_64bits_withSeed(bytes, size, *digest);
-}
-
-uint64_t espi_model_digest(const esp_model *m)
-{
-    uint64_t digest = m->support->rows;
-    digest_bytes(&digest, m->kernel->text, strlen(m->kernel->text));
-    digest_bytes(&digest, m->coefficient, m->support->rows * m->outputs * sizeof *m->coefficient);
-    if (m->history != NULL) digest_bytes(&digest, m->history->step, m->support->rows * sizeof *m->history->step);
-    for (size_t i = 0; i < m->support->columns; i++) {
-        const espi_column *c = &m->support->column[i];
-        digest_bytes(&digest, c->trees.child, c->trees.children * sizeof *c->trees.child);
-        digest_bytes(&digest, c->trees.root, c->trees.roots * sizeof *c->trees.root);
-        digest_bytes(&digest, c->vectors.feature, c->vectors.entries * sizeof *c->vectors.feature);
-        digest_bytes(&digest, c->vectors.value, c->vectors.entries * sizeof *c->vectors.value);
-        digest_bytes(&digest, c->sequences.factor, c->sequences.factors * sizeof *c->sequences.factor);
-    }
-    return digest != 0 ? digest : 1;
 }

@@ -5,7 +5,7 @@
  * with targets t_i drawn in from 1 and 0 by the size of the classes. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "learn/learner.h"
+#include "learn/svm/platt.h"
 
 #include <math.h>
 
@@ -71,10 +71,9 @@ static void minimise(const sample *s, double *a, double *b)
     if (!isfinite(*b)) *b = 0.0;
 }
 
-esp_status espi_platt_fit(const double *scores, const espi_targets *targets, const espi_settings *settings,
-                          double *platt, esp_error *err)
+esp_status espi_platt_fit(const double *scores, const espi_targets *targets, double *platt, esp_error *err)
 {
-    const size_t outputs = espi_output_count(settings, targets->classes);
+    const size_t outputs = espi_class_outputs(targets->classes, false);
     bool *positive = espi_alloc(targets->count, sizeof *positive);
     if (positive == NULL) return espi_no_memory(err);
     for (size_t k = 0; k < outputs; k++) {

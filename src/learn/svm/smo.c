@@ -425,21 +425,27 @@ static void release(solver *s)
     for (size_t i = 0; i < sizeof block / sizeof *block; i++) espi_free(block[i]);
 }
 
-/* b from alpha, brought into the bounds and then, towards 0, to a sum of 0. */
+/* b from alpha, brought into the bounds and then to its sum: towards 0 as far as that leads there, else away from it.
+ */
 static void make_feasible(solver *s, const double *alpha)
 {
     const espi_smo_problem *p = s->problem;
-    double sum = 0.0;
+    double excess = -p->sum;
     for (size_t k = 0; k < s->variables; k++) {
         const double a = alpha[k] > 0.0 ? fmin(alpha[k], p->bound[k]) : 0.0;
         s->b[k] = p->sign[k] > 0 ? a : -a;
-        sum += s->b[k];
+        excess += s->b[k];
     }
-    for (size_t k = 0; k < s->variables && sum != 0.0; k++) {
-        if (s->b[k] == 0.0 || (s->b[k] > 0.0) != (sum > 0.0)) continue;
-        const double change = fabs(s->b[k]) < fabs(sum) ? s->b[k] : sum;
+    for (size_t k = 0; k < s->variables && excess != 0.0; k++) {
+        if (s->b[k] == 0.0 || (s->b[k] > 0.0) != (excess > 0.0)) continue;
+        const double change = fabs(s->b[k]) < fabs(excess) ? s->b[k] : excess;
         s->b[k] -= change;
-        sum -= change;
+        excess -= change;
+    }
+    for (size_t k = 0; k < s->variables && p->sum != 0.0 && excess != 0.0; k++) { /* a sum of 0 is reached by now */
+        const double before = s->b[k];
+        s->b[k] = fmin(fmax(before - excess, lower(p, k)), upper(p, k));
+        excess += s->b[k] - before;
     }
 }
 

@@ -1,10 +1,14 @@
 /* Online learning as others see it: runs over datasets and streams, checkpoints, and going on from a model. */
 #include "base/alloc.h"
+#include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "data/stream.h"
-#include "learn/perceptron/perceptron.h"
+#include "kernel/expression/columns.h"
+#include "learn/model/model.h"
+#include "learn/online.h"
+#include "learn/train/registry.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +17,8 @@
 enum { ASK = 128, MEASURE = 2048 };
 
 struct esp_online {
-    espi_perceptron *p;
+    const espi_online_class *class;
+    espi_online_state *state;
     bool continuing; /* the next run takes up the one that the checkpoint is of */
     bool idle;       /* epochs 0 was given for a model that is resumed: nothing is to be learned */
     bool inherited;  /* epochs are the model's, not given */
@@ -32,70 +37,93 @@ typedef struct run_state { /* one run over the data */
 
 /* ------------------------------------------------------------------ handles */
 
-/* Takes the perceptron over, also on failure. */
-static esp_status wrap(espi_perceptron *p, bool continuing, esp_online **out, esp_error *err)
+/* Takes the state over, also on failure. */
+static esp_status wrap(const espi_online_class *class, espi_online_state *state, bool continuing, esp_online **out,
+                       esp_error *err)
 {
     esp_online *online = espi_alloc_zero(1, sizeof *online);
     if (online == NULL) {
-        espi_perceptron_free(p);
+        class->free(state);
         return espi_no_memory(err);
     }
-    online->p = p;
+    online->class = class;
+    online->state = state;
     online->continuing = continuing;
     *out = online;
     return ESP_OK;
 }
 
-static esp_status only_online(const espi_settings *settings, esp_error *err)
+/* The learner of this name, if it learns online; NULL with a sentence if not. */
+static const espi_learner *find_online(const char *name, esp_error *err)
 {
-    if (settings->learner == ESPI_PERCEPTRON) return ESP_OK;
-    return espi_fail(err, ESP_ERR_PARAM, "%s does not learn example by example; perceptron does",
-                     espi_learner_text(settings->learner));
+    const espi_learner *learner = espi_learner_find(name, err), *other = NULL;
+    if (learner == NULL || learner->online != NULL) return learner;
+    for (size_t i = 0; other == NULL || other->online == NULL; i++)
+        other = espi_learner_find(esp_learner_name(i, NULL), NULL);
+    espi_fail(err, ESP_ERR_PARAM, "%s does not learn example by example; %s does", learner->name, other->name);
+    return NULL;
 }
 
-esp_status esp_online_new(const char *learner, const esp_kernel *kernel, const esp_setting *given, size_t count,
+esp_status esp_online_new(const char *name, const esp_kernel *kernel, const esp_setting *given, size_t count,
                           esp_online **out, esp_error *err)
 {
-    espi_settings settings;
-    espi_perceptron *p = NULL;
+    espi_settings *settings = NULL;
+    espi_online_state *state = NULL;
     *out = NULL;
-    esp_status status = espi_settings_parse(&settings, learner, given, count, err);
-    if (status != ESP_OK) return status;
-    status = only_online(&settings, err);
-    if (status == ESP_OK) status = espi_perceptron_new(&settings, kernel, &p, err);
-    espi_settings_free(&settings);
-    return status == ESP_OK ? wrap(p, false, out, err) : status;
+    const espi_learner *learner = find_online(name, err);
+    if (learner == NULL) return ESP_ERR_PARAM;
+    esp_status status = espi_settings_new(learner, given, count, &settings, err);
+    if (status == ESP_OK) status = learner->online->start(settings, kernel, &state, err);
+    return status == ESP_OK ? wrap(learner->online, state, false, out, err) : status;
 }
 
-static esp_status settings_of(const esp_model *model, espi_settings *out, esp_error *err)
+/* The settings of a model that was learned online. */
+static esp_status settings_of(const esp_model *model, espi_settings **out, esp_error *err)
 {
+    *out = NULL;
     if (model->history == NULL)
         return espi_fail(err, ESP_ERR_PARAM,
                          "the model was learned by %s; only one that was learned example by example can learn on",
                          model->learner);
-    esp_status status = espi_settings_read(out, model->learner, model->settings, err);
-    if (status == ESP_OK) status = only_online(out, err);
-    if (status != ESP_OK) espi_settings_free(out);
-    return status;
+    const espi_learner *learner = find_online(model->learner, err);
+    return learner != NULL ? espi_settings_read(learner, model->settings, out, err) : ESP_ERR_PARAM;
+}
+
+/* Settings of a model, with those given in their place. With `idle`, epochs 0 is of this run alone and no setting for
+ * those that go on from it: *idle is set, and the model's stay. */
+static esp_status replace_settings(espi_settings *settings, const esp_setting *given, size_t count, bool *idle,
+                                   esp_error *err)
+{
+    const espi_learner *learner = settings->learner;
+    esp_status status = ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < count; i++) {
+        double epochs;
+        if (idle != NULL && strcmp(given[i].name, "epochs") == 0 &&
+            espi_number_parse(given[i].value, strlen(given[i].value), &epochs) && epochs == 0.0)
+            *idle = true;
+        else status = espi_settings_set(settings, given[i].name, given[i].value, NULL, err);
+    }
+    if (status == ESP_OK && learner->online->replaced != NULL) learner->online->replaced(settings, given, count);
+    return status == ESP_OK && learner->check != NULL ? learner->check(settings, err) : status;
 }
 
 esp_status esp_online_resume(const esp_model *model, const esp_setting *given, size_t count, const esp_run *run,
                              esp_online **out, esp_error *err)
 {
-    espi_settings settings = {0};
-    espi_perceptron *p = NULL;
+    espi_settings *settings = NULL;
+    espi_online_state *state = NULL;
+    bool idle = false;
     *out = NULL;
     esp_status status = settings_of(model, &settings, err);
-    const size_t epochs = settings.epochs;
-    if (status == ESP_OK) status = espi_settings_replace(&settings, given, count, err);
-    const bool idle = settings.epochs == 0;
-    if (idle) settings.epochs = epochs; /* 0 is of this run, and no setting for those that go on from it */
-    if (status == ESP_OK) status = espi_perceptron_from_model(model, &settings, run, &p, err);
-    espi_settings_free(&settings);
-    if (status == ESP_OK) status = wrap(p, false, out, err);
+    if (status != ESP_OK) return status;
+    const espi_online_class *class = settings->learner->online;
+    status = replace_settings(settings, given, count, &idle, err);
+    if (status == ESP_OK) status = class->restore(model, settings, run, &state, err);
+    else espi_settings_free(settings);
+    if (status == ESP_OK) status = wrap(class, state, false, out, err);
     if (status != ESP_OK) return status;
     (*out)->idle = idle;
-    if (!idle) p->origin = espi_model_digest(model);
+    if (!idle) state->origin = espi_model_digest(model);
     (*out)->inherited = true;
     for (size_t i = 0; i < count; i++)
         if (strcmp(given[i].name, "epochs") == 0) (*out)->inherited = false;
@@ -130,15 +158,6 @@ static esp_status refuse_differences(espi_text *differences, esp_error *err)
     return status;
 }
 
-bool esp_model_is_finished(const esp_model *model)
-{
-    espi_settings settings = {0};
-    if (model->history == NULL || settings_of(model, &settings, NULL) != ESP_OK) return true;
-    const bool finished = model->history->at == 0 && model->history->epochs >= settings.epochs;
-    espi_settings_free(&settings);
-    return finished;
-}
-
 /* Whether the checkpoint's run began as told: afresh, or with this model. */
 static esp_status check_origin(const esp_model *checkpoint, const esp_model *resumed, esp_error *err)
 {
@@ -150,36 +169,49 @@ static esp_status check_origin(const esp_model *checkpoint, const esp_model *res
                                        : "resumed another model");
 }
 
+/* The settings with which the run of a checkpoint was begun, as given again. */
+static esp_status given_again(const esp_model *checkpoint, const esp_model *resumed, const esp_setting *given,
+                              size_t count, espi_settings **out, esp_error *err)
+{
+    if (resumed == NULL) {
+        const espi_learner *learner = find_online(checkpoint->learner, err);
+        return learner != NULL ? espi_settings_new(learner, given, count, out, err) : ESP_ERR_PARAM;
+    }
+    const esp_status status = settings_of(resumed, out, err);
+    return status == ESP_OK ? replace_settings(*out, given, count, NULL, err) : status;
+}
+
 esp_status esp_online_continue(const esp_model *checkpoint, const esp_kernel *kernel, const esp_model *resumed,
                                const esp_setting *given, size_t count, const esp_run *run, esp_online **out,
                                esp_error *err)
 {
-    espi_settings was = {0}, is = {0};
-    espi_perceptron *p = NULL;
+    espi_settings *was = NULL, *is = NULL;
+    espi_online_state *state = NULL;
     espi_text differences = {0};
     *out = NULL;
     esp_status status = settings_of(checkpoint, &was, err);
     if (status == ESP_OK) status = check_origin(checkpoint, resumed, err);
     if (status == ESP_OK && kernel != NULL) status = compare_kernels(checkpoint, kernel, &differences, err);
-    if (status == ESP_OK)
-        status = resumed == NULL ? espi_settings_parse(&is, checkpoint->learner, given, count, err)
-                                 : settings_of(resumed, &is, err);
-    if (status == ESP_OK && resumed != NULL) status = espi_settings_replace(&is, given, count, err);
+    if (status == ESP_OK) status = given_again(checkpoint, resumed, given, count, &is, err);
     if (status == ESP_OK) {
-        espi_settings_differ(&was, &is, &differences);
+        espi_settings_differ(was, is, &differences);
         status = refuse_differences(&differences, err);
     }
     espi_text_free(&differences);
-    if (status == ESP_OK) status = espi_perceptron_from_model(checkpoint, &is, run, &p, err);
-    espi_settings_free(&was);
-    espi_settings_free(&is);
-    return status == ESP_OK ? wrap(p, true, out, err) : status;
+    if (status == ESP_OK) {
+        status = was->learner->online->restore(checkpoint, is, run, &state, err);
+        is = NULL; /* taken over */
+    }
+    if (status == ESP_OK) status = wrap(was->learner->online, state, true, out, err);
+    espi_settings_free(was);
+    espi_settings_free(is);
+    return status;
 }
 
 void esp_online_free(esp_online *online)
 {
     if (online == NULL) return;
-    espi_perceptron_free(online->p);
+    online->class->free(online->state);
     espi_free(online);
 }
 
@@ -192,26 +224,18 @@ void esp_online_watch(esp_online *online, uint64_t every, esp_online_watcher wat
 
 esp_status esp_online_model(const esp_online *online, esp_model **out, esp_error *err)
 {
-    return espi_perceptron_model(online->p, out, err);
+    return online->class->model(online->state, out, err);
 }
 
-uint64_t esp_online_examples(const esp_online *online) { return online->p->steps; }
+uint64_t esp_online_examples(const esp_online *online) { return online->state->steps; }
 
 void esp_online_measure(const esp_online *online, esp_online_stats *out)
 {
-    const espi_perceptron *p = online->p;
-    const espi_online_size size = p->sum != NULL ? espi_online_measure(p->sum) : (espi_online_size){0};
-    *out = (esp_online_stats){.examples = p->steps,
-                              .mistakes = p->mistakes,
-                              .updates = p->updates,
-                              .epoch = (size_t)p->epochs + 1,
-                              .bad = online->bad,
-                              .classes = p->classes,
-                              .nodes = size.nodes,
-                              .vertices = size.vertices,
-                              .bytes = espi_perceptron_bytes(p)};
-    if (p->epochs > 0 && p->at == 0 && p->epochs >= p->settings.epochs) out->epoch--; /* all are done */
-    espi_perceptron_quality(p, &out->accuracy, &out->f1);
+    const espi_online_state *s = online->state;
+    *out = (esp_online_stats){
+        .examples = s->steps, .epoch = (size_t)s->epochs + 1, .bad = online->bad, .bytes = online->class->bytes(s)};
+    if (s->epochs > 0 && s->at == 0 && s->epochs >= s->wanted_epochs) out->epoch--; /* all are done */
+    online->class->measure(s, out);
 }
 
 /* --------------------------------------------------------------------- runs */
@@ -219,10 +243,10 @@ void esp_online_measure(const esp_online *online, esp_online_stats *out)
 static esp_status check_memory(const run_state *r, esp_error *err)
 {
     char used[32], allowed[32];
-    const size_t bytes = r->run != NULL && r->run->memory > 0 ? espi_perceptron_bytes(r->online->p) : 0;
+    const size_t bytes = r->run != NULL && r->run->memory > 0 ? r->online->class->bytes(r->online->state) : 0;
     if (bytes == 0 || bytes <= r->run->memory) return ESP_OK;
     return espi_fail(err, ESP_ERR_MEMORY, "after %" PRIu64 " examples the model takes %s; the limit is %s",
-                     r->online->p->steps, espi_size_text((double)bytes, used),
+                     r->online->state->steps, espi_size_text((double)bytes, used),
                      espi_size_text((double)r->run->memory, allowed));
 }
 
@@ -235,55 +259,55 @@ static esp_status learn(run_state *r, const esp_dataset *data, size_t row, esp_e
         if (++r->passed == r->skip && o->every > 0) status = o->watch(o->user, o, err);
         return status;
     }
-    if (o->p->at % ASK == 0) status = espi_progress(r->run, "learning", r->fraction, err);
-    if (status == ESP_OK) status = espi_perceptron_learn(o->p, data, row, err);
-    if (status == ESP_OK && o->p->at % MEASURE == 0) status = check_memory(r, err);
-    if (status == ESP_OK && o->every > 0 && o->p->steps % o->every == 0) status = o->watch(o->user, o, err);
+    if (o->state->at % ASK == 0) status = espi_progress(r->run, "learning", r->fraction, err);
+    if (status == ESP_OK) status = o->class->learn(o->state, data, row, err);
+    if (status == ESP_OK && o->state->at % MEASURE == 0) status = check_memory(r, err);
+    if (status == ESP_OK && o->every > 0 && o->state->steps % o->every == 0) status = o->watch(o->user, o, err);
     return status;
 }
 
 static esp_status end_epoch(run_state *r, esp_error *err)
 {
-    espi_perceptron *p = r->online->p;
-    espi_perceptron_leave(p);
+    espi_online_state *s = r->online->state;
+    r->online->class->leave(s);
     if (r->passed < r->skip)
         return espi_fail(err, ESP_ERR_PARSE,
                          "the checkpoint has seen %" PRIu64 " examples, but the input has only %" PRIu64, r->skip,
                          r->passed);
-    p->epochs++;
-    p->at = 0;
+    s->epochs++;
+    s->at = 0;
     return ESP_OK;
 }
 
 static run_state begin_run(esp_online *online, const esp_run *run)
 {
-    espi_perceptron *p = online->p;
-    if (!online->continuing) p->epochs = p->at = 0;
+    espi_online_state *s = online->state;
+    if (!online->continuing) s->epochs = s->at = 0;
     online->continuing = false;
-    if (run != NULL) p->run = (esp_run){.threads = 1, .progress = run->progress, .user = run->user};
-    return (run_state){.online = online, .run = run, .skip = p->at, .fraction = -1.0};
+    if (run != NULL) s->run = (esp_run){.threads = 1, .progress = run->progress, .user = run->user};
+    return (run_state){.online = online, .run = run, .skip = s->at, .fraction = -1.0};
 }
 
 static void end_run(run_state *r)
 {
-    espi_perceptron_leave(r->online->p);
-    r->online->p->run = (esp_run){0};
+    r->online->class->leave(r->online->state);
+    r->online->state->run = (esp_run){0};
 }
 
 esp_status esp_online_learn(esp_online *online, const esp_dataset *data, const esp_run *run, esp_error *err)
 {
-    espi_perceptron *p = online->p;
+    espi_online_state *s = online->state;
     if (online->idle) return ESP_OK;
     run_state r = begin_run(online, run);
     uint32_t *order = NULL;
     esp_status status = ESP_OK;
-    if (p->settings.shuffle && (order = espi_alloc(data->rows, sizeof *order)) == NULL) status = espi_no_memory(err);
-    while (status == ESP_OK && p->epochs < p->settings.epochs) {
+    if (s->shuffle && (order = espi_alloc(data->rows, sizeof *order)) == NULL) status = espi_no_memory(err);
+    while (status == ESP_OK && s->epochs < s->wanted_epochs) {
         for (size_t i = 0; order != NULL && i < data->rows; i++) order[i] = (uint32_t)i;
-        if (order != NULL) espi_epoch_shuffle(p->settings.seed, p->epochs, order, data->rows);
-        const double all = (double)p->settings.epochs * (double)data->rows;
+        if (order != NULL) espi_epoch_shuffle(s->settings->seed, s->epochs, order, data->rows);
+        const double all = (double)s->wanted_epochs * (double)data->rows;
         for (size_t i = 0; status == ESP_OK && i < data->rows; i++) {
-            r.fraction = ((double)p->epochs * (double)data->rows + (double)i) / all;
+            r.fraction = ((double)s->epochs * (double)data->rows + (double)i) / all;
             status = learn(&r, data, order != NULL ? order[i] : i, err);
         }
         if (status == ESP_OK) status = end_epoch(&r, err);
@@ -312,7 +336,7 @@ static int pass_progress(void *user, const char *stage, double fraction)
 static esp_status read_epochs(esp_online *online, const char *path, const esp_read_options *options, const esp_run *run,
                               esp_error *err)
 {
-    espi_perceptron *p = online->p;
+    espi_online_state *s = online->state;
     run_state r = begin_run(online, run);
     esp_run reading = run != NULL ? *run : (esp_run){0};
     if (reading.progress != NULL) {
@@ -320,7 +344,7 @@ static esp_status read_epochs(esp_online *online, const char *path, const esp_re
         reading.user = &r;
     }
     esp_status status = ESP_OK;
-    while (status == ESP_OK && p->epochs < p->settings.epochs) {
+    while (status == ESP_OK && s->epochs < s->wanted_epochs) {
         status = espi_dataset_stream(path, options, &reading, learn_row, &r, &online->bad, err);
         if (status == ESP_OK) status = end_epoch(&r, err);
     }
@@ -341,9 +365,9 @@ static esp_status only_open(const char *path, esp_error *err)
 esp_status esp_online_read(esp_online *online, const char *path, const esp_read_options *options, const esp_run *run,
                            esp_error *err)
 {
-    const espi_settings *settings = &online->p->settings;
+    const espi_online_state *s = online->state;
     if (online->idle) return only_open(path, err);
-    if (settings->shuffle) {
+    if (s->shuffle) {
         esp_dataset *data = NULL;
         esp_status status = esp_dataset_read(path, options, run, &data, err);
         if (status == ESP_OK) {
@@ -353,10 +377,12 @@ esp_status esp_online_read(esp_online *online, const char *path, const esp_read_
         esp_dataset_free(data);
         return status;
     }
-    if (strcmp(path, "-") == 0 && settings->epochs > 1)
-        return espi_fail(err, ESP_ERR_PARAM,
-                         "standard input can be read once, but epochs is %zu%s; a file can be read again, and shuffle "
-                         "keeps all examples in memory",
-                         settings->epochs, online->inherited ? ", as in the model, unless --epochs 1 is given" : "");
+    if (strcmp(path, "-") == 0 && s->wanted_epochs > 1)
+        return espi_suggest(err,
+                            espi_fail(err, ESP_ERR_PARAM,
+                                      "standard input can be read once, but epochs is %zu%s; a file can be read again, "
+                                      "and shuffle keeps all examples in memory",
+                                      s->wanted_epochs, online->inherited ? ", as in the model" : ""),
+                            online->inherited ? "epochs" : NULL, "1");
     return read_epochs(online, path, options, run, err);
 }

@@ -1,15 +1,10 @@
-/* Grid search by cross-validation. The Gram matrix of a kernel is computed once; folds, classes and values of C all
- * work on its rows. Of kernels that select patterns there is one per fold and class, and only values of C share it
- * (selected.h); Gaussian processes learn their kernel anew in every fold (gp.h). */
+/* Grid search by cross-validation. Combinations that share a kernel are handed to the learner together, as trials, so
+ * that it can share what they have in common: rows of a Gram matrix, or starts of the solver. */
 #include "base/alloc.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "learn/gp/gp.h"
-#include "learn/svm/nystroem.h"
-#include "learn/perceptron/perceptron.h"
-#include "learn/svm/selected.h"
-#include "learn/train/validate.h"
+#include "learn/predictions.h"
+#include "learn/train/setup.h"
 
 #include <math.h>
 #include <string.h>
@@ -83,18 +78,18 @@ static esp_status parse_line(line *l, const esp_grid *grid, esp_error *err)
     return ESP_OK;
 }
 
-/* Tries every value once, so that a wrong one is told before hours of work. */
-static esp_status check_line(line *l, const espi_validation *v, const esp_kernel *kernel, esp_error *err)
+/* Tries every value once, so that a wrong one is an error before hours of work. */
+static esp_status check_line(line *l, const espi_setup *setup, const esp_kernel *kernel, esp_error *err)
 {
     bool unknown = false;
     esp_status status = ESP_OK;
-    espi_settings trial;
-    if (!espi_settings_copy(&trial, &v->settings)) return espi_no_memory(err);
+    espi_settings *trial = espi_settings_copy(setup->settings);
+    if (trial == NULL) return espi_no_memory(err);
     for (size_t i = 0; status == ESP_OK && i < l->values; i++) {
-        status = espi_settings_set(&trial, l->name, l->value[i], &unknown, err);
-        if (status == ESP_OK) status = espi_weights_check(&trial, &v->targets, err);
+        status = espi_settings_set(trial, l->name, l->value[i], &unknown, err);
+        if (status == ESP_OK) status = espi_setup_check_targets(trial, &setup->targets, err);
     }
-    espi_settings_free(&trial);
+    espi_settings_free(trial);
     if (!unknown) return status;
     l->kernel = true;
     for (size_t i = 0; i < l->values; i++) {
@@ -106,10 +101,11 @@ static esp_status check_line(line *l, const espi_validation *v, const esp_kernel
     return ESP_OK;
 }
 
-static esp_status start_tuning(esp_tuning *t, const espi_validation *v, const esp_kernel *kernel, const esp_grid *grid,
-                               size_t lines, esp_error *err)
+static esp_status start_tuning(esp_tuning *t, const espi_setup *setup, const esp_grid *grid, size_t lines,
+                               esp_error *err)
 {
-    if (lines == 0) return espi_fail(err, ESP_ERR_PARAM, "the grid is empty; --grid 'C=0.1,1,10' gives values to try");
+    if (lines == 0)
+        return espi_fail(err, ESP_ERR_PARAM, "the grid is empty; a line such as C=0.1,1,10 gives values to try");
     t->lines = lines;
     t->combinations = 1;
     t->line = espi_alloc_zero(lines, sizeof *t->line);
@@ -119,7 +115,7 @@ static esp_status start_tuning(esp_tuning *t, const espi_validation *v, const es
         for (size_t k = 0; status == ESP_OK && k < i; k++)
             if (strcmp(grid[k].name, grid[i].name) == 0)
                 status = espi_fail(err, ESP_ERR_PARAM, "the grid has two lines for %s", grid[i].name);
-        if (status == ESP_OK) status = check_line(&t->line[i], v, kernel, err);
+        if (status == ESP_OK) status = check_line(&t->line[i], setup, setup->problem.kernel, err);
         if (status != ESP_OK) return status;
         t->combinations *= t->line[i].values;
         if (t->combinations > 1000000) return espi_fail(err, ESP_ERR_PARAM, "the grid has over a million combinations");
@@ -137,17 +133,20 @@ static bool same_kernel(const esp_tuning *t, size_t a, size_t b)
     return true;
 }
 
-/* Whether two combinations differ in C at most, so that one may start from the other's solution. */
-static bool same_but_cost(const esp_tuning *t, size_t a, size_t b)
+/* Whether a combination may start from the solution of another: they differ only in settings that allow it. */
+static bool starts_warm(const esp_tuning *t, const espi_learner *learner, size_t combination, size_t from)
 {
-    for (size_t l = 0; l < t->lines; l++)
-        if (strcmp(t->line[l].name, "C") != 0 && choice(t, a, l) != choice(t, b, l)) return false;
+    for (size_t l = 0; l < t->lines; l++) {
+        if (choice(t, from, l) == choice(t, combination, l)) continue;
+        const espi_setting *s = t->line[l].kernel ? NULL : espi_setting_find(learner, t->line[l].name);
+        if (s == NULL || !s->warm_start) return false;
+    }
     return true;
 }
 
 static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kernel *kernel, esp_error *err)
 {
-    esp_status status = esp_kernel_parse(kernel->text, &t->kernel[combination], err);
+    esp_status status = espi_kernel_copy(kernel, &t->kernel[combination], err);
     t->owns[combination] = true;
     for (size_t l = 0; status == ESP_OK && l < t->lines; l++) {
         if (!t->line[l].kernel) continue;
@@ -162,211 +161,149 @@ static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kerne
 }
 
 /* Accuracy, or minus the root of the mean squared error. */
-static esp_status judge(const double *scores, const espi_targets *t, const espi_settings *settings, double *result,
-                        esp_error *err)
+static esp_status judge(const espi_trial *trial, const espi_targets *t, double *result, esp_error *err)
 {
-    const size_t outputs = espi_output_count(settings, t->classes);
+    const espi_learner *learner = trial->settings->learner;
+    const size_t outputs = learner->outputs(trial->settings, t->classes);
+    const bool pairs = learner->one_vs_one != NULL && learner->one_vs_one(trial->settings);
     double *per_class = espi_alloc(t->classes, sizeof *per_class), sum = 0.0;
     if (per_class == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < t->count; i++) {
-        const double *s = scores + i * outputs;
+        const double *s = trial->scores + i * outputs;
         if (t->classes == 0) sum += (s[0] - t->value[i]) * (s[0] - t->value[i]);
-        else sum += espi_decide(s, t->classes, settings->one_vs_one, per_class) == t->class_of[i];
+        else sum += espi_decide(s, t->classes, pairs, per_class) == t->class_of[i];
     }
     espi_free(per_class);
     *result = t->classes == 0 ? -sqrt(sum / (double)t->count) : sum / (double)t->count;
     return ESP_OK;
 }
 
+/* ------------------------------------------------------------------ search */
+
 typedef struct search {
     esp_tuning *tuning;
-    espi_validation *validation;
-    const esp_dataset *data;
-    espi_bound *bound;
-    espi_rows *rows;   /* both are made when they are needed */
-    espi_split *split; /* per fold */
-    espi_fit *last;    /* per fold: the fit of the combination before */
-    size_t previous;   /* that combination; combinations: none */
-    double previous_cost;
-    double *scores;
+    const espi_setup *setup;
+    espi_folds folds;
+    espi_trial *trial;   /* those that share a kernel ... */
+    size_t *combination; /* ... and which ones these are */
+    size_t trials;
+    size_t done; /* combinations of other kernels */
 } search;
 
-/* The settings of a combination; espi_settings_free releases them, also after a failure. */
-static esp_status combine(const search *s, size_t combination, espi_settings *settings, esp_error *err)
+/* The settings of a combination, for espi_settings_free. */
+static esp_status combine(const search *s, size_t combination, espi_settings **out, esp_error *err)
 {
     const esp_tuning *t = s->tuning;
-    esp_status status = espi_settings_copy(settings, &s->validation->settings) ? ESP_OK : espi_no_memory(err);
-    settings->probability = settings->keep_partial = false;
+    const espi_learner *learner = s->setup->settings->learner;
+    espi_settings *settings = *out = espi_settings_copy(s->setup->settings);
+    if (settings == NULL) return espi_no_memory(err);
+    if (learner->for_validation != NULL) learner->for_validation(settings);
+    esp_status status = ESP_OK;
     for (size_t l = 0; status == ESP_OK && l < t->lines; l++)
         if (!t->line[l].kernel)
             status = espi_settings_set(settings, t->line[l].name, esp_tuning_value(t, combination, l), NULL, err);
-    return status == ESP_OK ? espi_settings_check(settings, err) : status;
-}
-
-/* The rows of the whole Gram matrix and of each fold. */
-static esp_status make_rows(search *s, const esp_kernel *kernel, const esp_run *run, esp_error *err)
-{
-    if (s->rows != NULL) return ESP_OK;
-    esp_status status = espi_bind(kernel, s->data, s->data, run, &s->bound, err);
-    if (status == ESP_OK) status = espi_rows_new(s->bound, run, &s->rows, err);
-    for (size_t f = 0; status == ESP_OK && f < s->validation->folds; f++)
-        status = espi_split_make(&s->split[f], s->validation->fold, f, s->rows, err);
+    if (status == ESP_OK && learner->check != NULL) status = learner->check(settings, err);
     return status;
 }
 
-static esp_status try_combination(search *s, size_t combination, const esp_run *run, esp_error *err)
+static void free_trials(search *s)
 {
-    const esp_tuning *t = s->tuning;
-    espi_settings settings;
-    esp_status status = combine(s, combination, &settings, err);
-    const bool warm = s->previous < t->combinations && same_but_cost(t, s->previous, combination);
-    if (status == ESP_OK && settings.learner == ESPI_GP)
-        status = espi_gp_folds(&settings, t->kernel[combination], s->data, &s->validation->targets, s->validation->fold,
-                               s->validation->folds, run, s->scores, NULL, err);
-    if (status == ESP_OK && settings.learner == ESPI_PERCEPTRON)
-        status = espi_perceptron_folds(&settings, t->kernel[combination], s->data, &s->validation->targets,
-                                       s->validation->fold, s->validation->folds, run, s->scores, err);
-    const bool shares = espi_shares_rows(&settings), whole = shares && settings.inducing == 0;
-    if (status == ESP_OK && shares && !whole)
-        status = espi_nystroem_out_of_fold(&settings, t->kernel[combination], s->data, &s->validation->targets,
-                                           s->validation->fold, s->validation->folds, run, s->scores, err);
-    if (status == ESP_OK && whole) status = make_rows(s, t->kernel[combination], run, err);
-    for (size_t f = 0; status == ESP_OK && whole && f < s->validation->folds; f++) {
-        espi_fit fit = {0};
-        status = espi_split_score(&s->split[f], &settings, &s->validation->targets, s->rows, &fit,
-                                  warm ? &s->last[f] : NULL, s->previous_cost, run, s->scores, err);
-        espi_fit_free(&s->last[f]);
-        s->last[f] = fit;
+    for (size_t i = 0; i < s->trials; i++) {
+        espi_settings_free((espi_settings *)s->trial[i].settings);
+        espi_free(s->trial[i].scores);
     }
-    if (status == ESP_OK) status = judge(s->scores, &s->validation->targets, &settings, &t->score[combination], err);
-    s->previous = combination;
-    s->previous_cost = settings.cost;
-    espi_settings_free(&settings);
-    return status;
+    s->trials = 0;
 }
 
-typedef struct group { /* combinations that share a kernel which selects, and pose the same problems */
-    size_t *combination;
-    espi_settings *settings;
-    espi_selected_run *fits;
-    size_t count;
-} group;
-
-static void free_group(group *g)
+/* The combinations that share the kernel of `first`. */
+static esp_status make_trials(search *s, size_t first, esp_error *err)
 {
-    for (size_t i = 0; g->fits != NULL && g->settings != NULL && i < g->count; i++) {
-        espi_settings_free(&g->settings[i]);
-        espi_fit_free(&g->fits[i].fit);
-        espi_free(g->fits[i].scores);
-    }
-    espi_free(g->combination);
-    espi_free(g->settings);
-    espi_free(g->fits);
-}
-
-static esp_status make_group(const search *s, size_t first, espi_choice one_vs_one, group *g, esp_error *err)
-{
-    const esp_tuning *t = s->tuning;
+    esp_tuning *t = s->tuning;
+    const espi_learner *learner = s->setup->settings->learner;
     esp_status status = ESP_OK;
-    g->combination = espi_alloc(t->combinations, sizeof *g->combination);
-    g->settings = espi_alloc_zero(t->combinations, sizeof *g->settings);
-    g->fits = espi_alloc_zero(t->combinations, sizeof *g->fits);
-    if (g->combination == NULL || g->settings == NULL || g->fits == NULL) return espi_no_memory(err);
     for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
-        espi_settings *settings = &g->settings[g->count];
-        espi_selected_run *f = &g->fits[g->count];
         if (!same_kernel(t, first, c)) continue;
         t->kernel[c] = t->kernel[first];
-        status = combine(s, c, settings, err);
-        const bool member = settings->one_vs_one == one_vs_one;
-        if (!member) espi_settings_free(settings);
-        if (!member) continue;
-        g->combination[g->count] = c;
-        f->settings = settings;
-        f->warm = g->count > 0 && same_but_cost(t, g->combination[g->count - 1], c);
-        f->scores =
-            espi_alloc(s->data->rows, espi_output_count(settings, s->validation->targets.classes) * sizeof *f->scores);
-        g->count++;
-        if (status == ESP_OK && f->scores == NULL) status = espi_no_memory(err);
+        espi_settings *settings;
+        espi_trial *trial = &s->trial[s->trials];
+        status = combine(s, c, &settings, err);
+        s->combination[s->trials] = c;
+        *trial = (espi_trial){.settings = settings};
+        if (settings == NULL) break;
+        s->trials++;
+        const size_t outputs = learner->outputs(settings, s->setup->targets.classes);
+        trial->warm = s->trials > 1 && starts_warm(t, learner, c, s->combination[s->trials - 2]);
+        trial->scores = espi_alloc(s->setup->targets.count, outputs * sizeof *trial->scores);
+        if (status == ESP_OK && trial->scores == NULL) status = espi_no_memory(err);
     }
     return status;
 }
 
-static esp_status search_group(const search *s, group *g, const esp_run *run, esp_error *err)
+/* What a learner says of its part of the search is a part of the whole. */
+static int pass_progress(void *user, const char *stage, double fraction)
 {
-    const espi_validation *v = s->validation;
-    const size_t rows = s->data->rows;
-    uint32_t *train = espi_alloc(rows, sizeof *train), *test = espi_alloc(rows, sizeof *test);
-    esp_status status = train == NULL || test == NULL ? espi_no_memory(err) : ESP_OK;
-    espi_selected part = {.kernel = s->tuning->kernel[g->combination[0]],
-                          .data = s->data,
-                          .targets = &v->targets,
-                          .train = train,
-                          .test = test};
-    for (size_t f = 0; status == ESP_OK && f < v->folds; f++) {
-        espi_fold_split(v->fold, rows, f, train, &part.trained, test, &part.tested);
-        status = espi_selected_fit(&part, g->fits, g->count, run, NULL, err);
-        for (size_t i = 0; i < g->count; i++) espi_fit_free(&g->fits[i].fit);
-    }
-    for (size_t i = 0; status == ESP_OK && i < g->count; i++)
-        status = judge(g->fits[i].scores, &v->targets, &g->settings[i], &s->tuning->score[g->combination[i]], err);
-    espi_free(train);
-    espi_free(test);
-    return status;
-}
-
-/* All combinations that share the kernel of `first`, which selects patterns: each fold and problem has its own Gram
- * rows, so that these are the outer loops. */
-static esp_status search_selected(const search *s, size_t first, const esp_kernel *kernel, const esp_run *run,
-                                  esp_error *err)
-{
-    esp_status status = make_kernel(s->tuning, first, kernel, err);
-    for (espi_choice one_vs_one = 0; status == ESP_OK && one_vs_one < 2; one_vs_one++) {
-        group g = {0};
-        status = make_group(s, first, one_vs_one, &g, err);
-        if (status == ESP_OK && g.count > 0) status = search_group(s, &g, run, err);
-        free_group(&g);
-    }
-    return status;
+    const search *s = user;
+    const esp_run *run = s->setup->problem.run;
+    if (strcmp(stage, "searching") == 0)
+        fraction = ((double)s->done + fraction * (double)s->trials) / (double)s->tuning->combinations;
+    return run->progress(run->user, stage, fraction);
 }
 
 /* All combinations that share the kernel of `first`. */
-static esp_status search_kernel(search *s, size_t first, const esp_kernel *kernel, const esp_run *run, esp_error *err)
+static esp_status search_kernel(search *s, size_t first, esp_error *err)
 {
     esp_tuning *t = s->tuning;
-    const size_t folds = s->validation->folds;
-    esp_status status = make_kernel(t, first, kernel, err);
-    s->previous = t->combinations;
-    for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
-        if (!same_kernel(t, first, c)) continue;
-        t->kernel[c] = t->kernel[first];
-        status = try_combination(s, c, run, err);
-        if (status == ESP_OK) status = espi_progress(run, "searching", (double)(c + 1) / (double)t->combinations, err);
+    espi_problem problem = s->setup->problem;
+    esp_run run = problem.run != NULL ? *problem.run : (esp_run){0};
+    esp_status status = make_kernel(t, first, problem.kernel, err);
+    if (status == ESP_OK) status = make_trials(s, first, err);
+    problem.kernel = t->kernel[first];
+    if (run.progress != NULL) {
+        run.progress = pass_progress;
+        run.user = s;
     }
-    for (size_t f = 0; f < folds; f++) {
-        espi_fit_free(&s->last[f]);
-        espi_split_free(&s->split[f]);
-    }
-    espi_rows_free(s->rows);
-    espi_bound_free(s->bound);
-    s->rows = NULL;
-    s->bound = NULL;
+    if (problem.run != NULL) problem.run = &run;
+    if (status == ESP_OK)
+        status = s->setup->settings->learner->out_of_fold(&problem, &s->folds, s->trial, s->trials, err);
+    for (size_t i = 0; status == ESP_OK && i < s->trials; i++)
+        status = judge(&s->trial[i], &s->setup->targets, &t->score[s->combination[i]], err);
+    s->done += s->trials;
+    free_trials(s);
+    if (status == ESP_OK)
+        status = espi_progress(s->setup->problem.run, "searching", (double)s->done / (double)t->combinations, err);
     return status;
 }
 
-/* What combinations cannot be is told before hours of work. */
-static esp_status check_combinations(const search *s, const esp_kernel *kernel, esp_error *err)
+/* What combinations cannot be is an error before hours of work. */
+static esp_status check_combinations(const search *s, esp_error *err)
 {
+    const unsigned targets = ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS;
     esp_status status = ESP_OK;
     for (size_t c = 0; status == ESP_OK && c < s->tuning->combinations; c++) {
-        espi_settings trial = {0};
+        espi_settings *trial = NULL;
         status = combine(s, c, &trial, err);
-        if (status == ESP_OK) status = espi_selected_check(kernel, &trial, err);
-        if (status == ESP_OK && espi_learns_numbers(&trial) != espi_learns_numbers(&s->validation->settings))
+        if (status == ESP_OK) status = espi_setup_check_kernel(trial, s->setup->problem.kernel, err);
+        if (status == ESP_OK && ((espi_capabilities(trial) ^ espi_capabilities(s->setup->settings)) & targets) != 0)
             status =
                 espi_fail(err, ESP_ERR_PARAM, "likelihood decides what targets are, and cannot be searched in a grid");
-        espi_settings_free(&trial);
+        espi_settings_free(trial);
     }
+    return status;
+}
+
+static esp_status search_all(search *s, esp_error *err)
+{
+    esp_tuning *t = s->tuning;
+    s->trial = espi_alloc(t->combinations, sizeof *s->trial);
+    s->combination = espi_alloc(t->combinations, sizeof *s->combination);
+    esp_status status = s->trial == NULL || s->combination == NULL ? espi_no_memory(err) : ESP_OK;
+    if (status == ESP_OK) status = check_combinations(s, err);
+    for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
+        if (t->kernel[c] == NULL) status = search_kernel(s, c, err);
+    for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
+        if (t->score[c] > t->score[t->best]) t->best = c;
+    espi_free(s->trial);
+    espi_free(s->combination);
     return status;
 }
 
@@ -374,31 +311,18 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
                     size_t count, const esp_grid *grid, size_t grid_count, size_t folds, uint64_t seed,
                     const esp_run *run, esp_tuning **out, esp_error *err)
 {
-    espi_validation v;
+    espi_setup setup;
     *out = NULL;
     esp_tuning *t = espi_alloc_zero(1, sizeof *t);
-    search s = {.tuning = t, .validation = &v, .data = data};
-    esp_status status = espi_validation_start(&v, learner, kernel, data, settings, count, folds, seed, err);
-    if (status == ESP_OK) status = t == NULL ? espi_no_memory(err) : start_tuning(t, &v, kernel, grid, grid_count, err);
-    if (status == ESP_OK) {
-        /* Room for one-vs-one, which the grid may ask for. */
-        const size_t k = v.targets.classes, outputs = k <= 2 ? 1 : k * (k - 1) / 2 > k ? k * (k - 1) / 2 : k;
-        s.split = espi_alloc_zero(folds, sizeof *s.split);
-        s.last = espi_alloc_zero(folds, sizeof *s.last);
-        s.scores = espi_alloc(data->rows, outputs * sizeof *s.scores);
-        if (s.split == NULL || s.last == NULL || s.scores == NULL) status = espi_no_memory(err);
-    }
-    if (status == ESP_OK) status = check_combinations(&s, kernel, err);
-    const bool selects = espi_shares_rows(&v.settings) && espi_kernel_selects(kernel);
-    for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
-        if (t->kernel[c] == NULL)
-            status = selects ? search_selected(&s, c, kernel, run, err) : search_kernel(&s, c, kernel, run, err);
-    for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
-        if (t->score[c] > t->score[t->best]) t->best = c;
-    espi_free(s.split);
-    espi_free(s.last);
-    espi_free(s.scores);
-    espi_validation_end(&v);
+    uint32_t *fold = espi_alloc(data->rows, sizeof *fold);
+    search s = {.tuning = t, .setup = &setup, .folds = {.fold = fold, .count = folds}};
+    esp_status status = espi_setup_start(&setup, learner, kernel, data, settings, count, run, err);
+    if (status == ESP_OK && (t == NULL || fold == NULL)) status = espi_no_memory(err);
+    if (status == ESP_OK) status = espi_folds_make(&setup.targets, folds, seed, fold, err);
+    if (status == ESP_OK) status = start_tuning(t, &setup, grid, grid_count, err);
+    if (status == ESP_OK) status = search_all(&s, err);
+    espi_setup_end(&setup);
+    espi_free(fold);
     if (status == ESP_OK) *out = t;
     else esp_tuning_free(t);
     return status;

@@ -1,0 +1,175 @@
+/* K(T, T) of every tree: of a small one by a table of the pairs of its nodes, of a large one by an index of its own. */
+#include "base/alloc.h"
+#include "base/parallel.h"
+#include "base/status.h"
+#include "kernel/partial_tree/partial_tree.h"
+
+enum {
+    CHUNK = 32, /* trees that a thread takes at a time */
+    SMALL = 64, /* nodes; the table of their pairs stays in the cache */
+    FEW = 512   /* children of all of them */
+};
+
+typedef struct self_worker {
+    espi_ptk_builder builder;
+    double *self;   /* K of the current tree, all lanes */
+    double *excess; /* of nodes a >= b: excess[a * SMALL + b] */
+    double *count;  /* per name: of the current tree; else 0 */
+    espi_ptk_cells cells;
+} self_worker;
+
+typedef struct self_job {
+    const espi_ptk_values *values;
+    const espi_ptk_trees *trees;
+    size_t lanes;
+    double *value;
+    self_worker *worker; /* per thread */
+} self_job;
+
+static bool start_worker(const self_job *j, self_worker *w)
+{
+    if (w->excess == NULL) w->excess = espi_alloc(SMALL * SMALL, sizeof *w->excess);
+    if (w->count == NULL) w->count = espi_alloc_zero(j->trees->name.count, sizeof *w->count);
+    if (w->self == NULL) w->self = espi_alloc(j->lanes, sizeof *w->self);
+    return w->excess != NULL && w->count != NULL && w->self != NULL;
+}
+
+static void free_worker(self_worker *w)
+{
+    espi_ptk_builder_free(&w->builder);
+    espi_ptk_cells_free(&w->cells);
+    espi_free(w->self);
+    espi_free(w->excess);
+    espi_free(w->count);
+}
+
+/* ------------------------------------------------------------- small trees */
+
+static double *excess_of(const self_worker *w, size_t a, size_t b)
+{
+    return &w->excess[a > b ? a * SMALL + b : b * SMALL + a];
+}
+
+/* The cells of nodes a >= b of one small tree, and their values. False: out of memory. */
+static bool find_cells(const self_job *j, const espi_ptk_tree *tree, size_t a, size_t b, self_worker *w)
+{
+    const espi_ptk_trees *t = j->trees;
+    const espi_ptk_shape *p = &t->shape[tree->node[a].shape], *q = &t->shape[tree->node[b].shape];
+    const uint32_t *below = tree->child + tree->node[a].first, *other = tree->child + tree->node[b].first;
+    espi_ptk_cells *c = &w->cells;
+    c->p = c->to = p->children;
+    c->q = q->children;
+    c->count = 0;
+    c->n = c->lanes = 1;
+    if (!espi_ptk_cells_reserve(c, c->p * c->q, c->p * c->q)) return false;
+    for (size_t k = 0; k < p->children; k++) {
+        for (size_t l = 0; l < q->children; l++) {
+            const uint32_t x = t->child_name[p->name + k], y = t->child_name[q->name + l];
+            if (espi_ptk_label(x) != espi_ptk_label(y)) continue;
+            double value = *espi_ptk_constant(j->values, x, y);
+            if (below[k] != ESPI_NO_NODE && other[l] != ESPI_NO_NODE) value += *excess_of(w, below[k], other[l]);
+            c->k[c->count] = (uint32_t)k;
+            c->l[c->count] = (uint32_t)l;
+            c->value[c->count++] = value;
+        }
+    }
+    return true;
+}
+
+static double sum_constants(const self_job *j, const espi_ptk_tree *tree, double *count)
+{
+    const espi_ptk_map *names = &j->trees->name;
+    double sum = 0.0;
+    for (size_t i = 0; i < tree->counts; i++) count[tree->count[i].name] = tree->count[i].count;
+    for (size_t i = 0; i < tree->counts; i++) {
+        const uint32_t name = (uint32_t)names->key[tree->count[i].name];
+        for (size_t n = 0; n < 2; n++) {
+            const uint32_t other = espi_ptk_namesake(name, n), number = espi_ptk_map_find(names, other);
+            if (number == ESPI_NO_NODE) continue;
+            sum += *espi_ptk_constant(j->values, name, other) * tree->count[i].count * count[number];
+        }
+    }
+    for (size_t i = 0; i < tree->counts; i++) count[tree->count[i].name] = 0.0;
+    return sum;
+}
+
+static bool small_value(const self_job *j, const espi_ptk_tree *tree, self_worker *w, double *sum)
+{
+    const espi_ptk_shape *shape = j->trees->shape;
+    *sum = sum_constants(j, tree, w->count);
+    for (size_t a = 0; a < tree->nodes; a++) {
+        for (size_t b = 0; b <= a; b++) {
+            const espi_ptk_node *x = &tree->node[a], *y = &tree->node[b];
+            if (shape[x->shape].group != shape[y->shape].group) continue;
+            double *excess = excess_of(w, a, b);
+            *excess = 0.0;
+            if (!find_cells(j, tree, a, b, w)) return false;
+            if (w->cells.count > 0 && !espi_ptk_children(j->values, &w->cells, excess)) return false;
+            *sum += (a == b ? 1.0 : 2.0) * x->count * y->count * *excess;
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------- large trees */
+
+/* By an index of this tree alone, so that its cost does not depend on the other trees. */
+static esp_status large_value(const self_job *j, size_t i, espi_ptk_builder *builder, const esp_run *run, double *value,
+                              esp_error *err)
+{
+    const espi_forest *forest = j->trees->forest;
+    espi_ptk_trees trees = {0};
+    espi_ptk_index index = {0};
+    espi_ptk_link link = {0};
+    espi_ptk_matcher *matcher = NULL;
+    bool ok = espi_ptk_trees_make(&trees, forest, j->trees->symbol, &forest->root[i], 1, builder);
+    if (ok) {
+        for (size_t k = 0; k < trees.tree[1].node; k++) trees.node[k].vertex = (uint32_t)k; /* the forest is large */
+        ok = espi_ptk_index_make(&index, &trees) && espi_ptk_link_make(&link, &trees, &index);
+    }
+    if (ok) matcher = espi_ptk_matcher_new(j->values, &index, &link, run);
+    esp_status status = matcher == NULL ? espi_no_memory(err) : ESP_OK;
+    if (status == ESP_OK) {
+        const espi_ptk_tree tree = espi_ptk_tree_of(&trees, 0);
+        for (size_t lane = 0; lane < j->lanes; lane++) value[lane] = 0.0;
+        status = espi_ptk_match_row(matcher, &tree, 0, 1, j->lanes, value, err);
+    }
+    espi_ptk_matcher_free(matcher);
+    espi_ptk_link_free(&link);
+    espi_ptk_index_free(&index);
+    espi_ptk_trees_free(&trees);
+    return status;
+}
+
+static esp_status self_chunk(void *context, size_t item, const espi_worker *thread, esp_error *err)
+{
+    const self_job *j = context;
+    const size_t end = (item + 1) * CHUNK < j->trees->trees ? (item + 1) * CHUNK : j->trees->trees;
+    esp_status status = ESP_OK;
+    self_worker *w = &j->worker[thread->number];
+    if (!start_worker(j, w)) return espi_no_memory(err);
+    for (size_t i = item * CHUNK; status == ESP_OK && i < end; i++) {
+        const espi_ptk_tree tree = espi_ptk_tree_of(j->trees, i);
+        const size_t children = j->trees->tree[i + 1].child - j->trees->tree[i].child;
+        if (tree.nodes > SMALL || children > FEW || j->lanes > 1)
+            status = large_value(j, i, &w->builder, thread->run, w->self, err);
+        else if (!small_value(j, &tree, w, w->self)) status = espi_no_memory(err);
+        for (size_t lane = 0; status == ESP_OK && lane < j->lanes; lane++)
+            j->value[lane * j->trees->trees + i] = w->self[lane];
+    }
+    return status;
+}
+
+esp_status espi_ptk_self_values(const espi_ptk_values *values, const espi_ptk_trees *trees, const esp_run *run,
+                                size_t lanes, double *value, esp_error *err)
+{
+    const size_t items = (trees->trees + CHUNK - 1) / CHUNK;
+    const int workers = espi_worker_count(run, items);
+    self_job j = {.values = values, .trees = trees, .lanes = lanes, .value = value};
+    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
+    if (j.worker == NULL) return espi_no_memory(err);
+    const esp_status status = espi_parallel(run, "preparing the norms", items, self_chunk, &j, err);
+    for (int i = 0; i < workers; i++) free_worker(&j.worker[i]);
+    espi_free(j.worker);
+    return status;
+}

@@ -1,0 +1,132 @@
+/* What support vector machines of all kinds share: svm, svr and oneclass pose problems of one form (smo.h) over rows of
+ * a Gram matrix (rows.h), wherever these come from (source.h).
+ *
+ *     problem, trials ─ machine.c ─▶ per fold: source ─▶ rows of each problem ─ fit.c, smo.c ─▶ fits ─▶ scores, model
+ */
+#ifndef ESPI_MACHINE_H
+#define ESPI_MACHINE_H
+
+#include "learn/learner.h"
+#include "learn/svm/smo.h"
+
+/* --------------------------------------------------------------- settings */
+
+typedef struct espi_machine_settings { /* the first member of the settings of a machine */
+    espi_settings common;
+    double tolerance;
+    size_t inducing; /* examples that stand for all (pivots.h); 0: no */
+    size_t max_iterations;
+    bool no_shrinking, keep_partial;
+} espi_machine_settings;
+
+/* The entries of these, last in the table of a machine whose settings are `type`, which has them as `machine`. */
+/* clang-format off */
+#define ESPI_MACHINE_SETTINGS(type)                                                                                    \
+    {.info = {"tolerance", "stop when no pair of examples violates the optimum by more", "0.001",                      \
+              "a number > 0, at most 1", ESP_KIND_NUMBER},                                                             \
+     .offset = offsetof(type, machine.tolerance), .low = 0.0, .low_open = true, .high = 1.0},                          \
+    {.info = {"inducing", "learn on features from so many examples, which alone support the model; 0: all examples",   \
+              "0", "a whole number >= 0", ESP_KIND_WHOLE},                                                             \
+     .offset = offsetof(type, machine.inducing), .low = 0.0, .high = 1e9},                                             \
+    {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1",             \
+              ESP_KIND_WHOLE},                                                                                         \
+     .offset = offsetof(type, machine.max_iterations), .low = 1.0, .high = 9e15},                                      \
+    {.info = {"no-shrinking", "keep all examples in view all the time", "0", "a flag", ESP_KIND_FLAG},                 \
+     .offset = offsetof(type, machine.no_shrinking)},                                                                  \
+    {.info = {"keep-partial", "when interrupted, keep what is learned so far", "0", "a flag", ESP_KIND_FLAG},          \
+     .offset = offsetof(type, machine.keep_partial)},                                                                  \
+    {.info = {0}}
+/* clang-format on */
+
+static inline const espi_machine_settings *espi_machine_settings_of(const espi_settings *settings)
+{
+    return (const espi_machine_settings *)(const void *)settings;
+}
+
+/* ------------------------------------------------------------------- fits */
+
+/* The decision functions learned on some examples. */
+typedef struct espi_fit {
+    size_t examples, outputs;
+    double *coefficient; /* example i, output k: coefficient[i * outputs + k] */
+    double *bias;        /* per output */
+    double *alpha;       /* solver variables of all problems, for warm starts */
+    size_t *alpha_start; /* per problem and the end */
+    size_t iterations;   /* of all problems */
+    bool converged;      /* all of them */
+    bool cancelled;      /* some are unfinished: kept because of keep_partial */
+} espi_fit;
+
+void espi_fit_free(espi_fit *fit);
+
+/* What one fit is made on: the examples example[0 .. count) of the targets. There is a problem for each output. */
+typedef struct espi_training {
+    const struct espi_machine *machine;
+    const espi_settings *settings;
+    const espi_targets *targets;
+    const uint32_t *example;
+    size_t count;
+    bool keep_partial;    /* what an interruption leaves is kept */
+    double *class_weight; /* per class; NULL: the machine has none */
+    const espi_fit *warm; /* a fit of the same problems; NULL: none */
+    double scale;         /* of its variables */
+    espi_fit *fit;
+    espi_smo_result *result; /* per problem */
+} espi_training;
+
+/* The variables of one problem; all have room for as many as there are. */
+typedef struct espi_variables {
+    size_t count;
+    uint32_t *example; /* among those trained on */
+    signed char *sign;
+    double *linear, *bound;
+    double sum; /* what the signed variables add up to; 0 unless the machine sets it */
+} espi_variables;
+
+typedef struct espi_machine { /* how a kind of machine poses its problems */
+    size_t (*variables)(const espi_training *training, size_t problem);
+    /* Fills all of them. */
+    void (*pose)(const espi_training *training, size_t problem, espi_variables *v);
+    /* Weights of classes; NULL: there are none. */
+    esp_status (*weigh)(const espi_training *training, double *weight, esp_error *err);
+    /* By what the variables of a solution under other settings are multiplied to start from. */
+    double (*scale)(const espi_settings *from, const espi_settings *to);
+} espi_machine;
+
+extern const espi_machine espi_machine_svm; /* svm.c */
+
+/* Fits one problem after the other: start, solve for each, end, which must follow in any case. All but fit and result,
+ * which start makes, is set before; what is handed over must outlive the end. */
+esp_status espi_training_start(espi_training *training, esp_error *err);
+/* `rows` are those of all examples, or, where a problem has only some of them, those of these alone. Different problems
+ * may be solved by several threads at once. */
+esp_status espi_training_solve(const espi_training *training, size_t problem, espi_rows *rows, const esp_run *run,
+                               esp_error *err);
+/* Ends with `status`, which it returns: the fit is complete, or freed if this is a failure. */
+esp_status espi_training_end(espi_training *training, esp_status status);
+
+/* All of that over rows that all problems share. */
+esp_status espi_training_run(espi_training *training, espi_rows *rows, const esp_run *run, esp_error *err);
+
+/* Scores of the examples test[0 .. count) of `all` under a fit on the examples train[..]: scores[test[t] * outputs +
+ * k]. */
+esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
+                          size_t count, double *scores, esp_error *err);
+
+/* --------------------------------------------------------------- learning */
+
+/* For learners that are machines (learner.h). */
+esp_status espi_machine_check_kernel(const espi_settings *settings, const esp_kernel *kernel, esp_error *err);
+void espi_machine_for_validation(espi_settings *settings);
+esp_status espi_machine_out_of_fold(const espi_machine *machine, const espi_problem *problem, const espi_folds *folds,
+                                    const espi_trial *trial, size_t trials, esp_error *err);
+/* Trains a model. `calibrate` (NULL: no probabilities) is asked for sigmoids once scores of a cross-validation under
+ * the settings `for_validation` are there. */
+typedef struct espi_calibration {
+    const espi_settings *for_validation;
+    esp_status (*fit)(const double *scores, const espi_targets *targets, double *platt, esp_error *err);
+} espi_calibration;
+esp_status espi_machine_train(const espi_machine *machine, const espi_problem *problem,
+                              const espi_calibration *calibration, esp_model **out, esp_error *err);
+
+#endif

@@ -1,0 +1,23 @@
+/* From what users give (the name of a learner, settings as texts) to a problem that has been checked. */
+#ifndef ESPI_SETUP_H
+#define ESPI_SETUP_H
+
+#include "learn/learner.h"
+
+typedef struct espi_setup {
+    espi_settings *settings;
+    espi_targets targets;
+    espi_problem problem;
+} espi_setup;
+
+/* All that can be known to be wrong before hours of work is an error here. espi_setup_end releases it, also after a
+ * failure. */
+esp_status espi_setup_start(espi_setup *setup, const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                            const esp_setting *settings, size_t count, const esp_run *run, esp_error *err);
+void espi_setup_end(espi_setup *setup);
+
+/* Whether the learner can learn with these settings, kernel and targets. */
+esp_status espi_setup_check_kernel(const espi_settings *settings, const esp_kernel *kernel, esp_error *err);
+esp_status espi_setup_check_targets(const espi_settings *settings, const espi_targets *targets, esp_error *err);
+
+#endif
