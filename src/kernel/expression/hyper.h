@@ -1,6 +1,6 @@
 /* Hyperparameters: the numbers of a kernel expression that can be learned. */
-#ifndef ESPI_HYPER_H
-#define ESPI_HYPER_H
+#ifndef ESPI_KERNEL_EXPRESSION_HYPER_H
+#define ESPI_KERNEL_EXPRESSION_HYPER_H
 
 #include "kernel/expression/kernel.h"
 

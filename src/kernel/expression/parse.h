@@ -1,7 +1,7 @@
 /* What the readers of kernel expressions share: the text with the place reached in it (expression_source.c), and how a
  * kernel with its arguments is read (expression_leaf.c). The grammar stands at the head of expression.c. */
-#ifndef ESPI_EXPRESSION_H
-#define ESPI_EXPRESSION_H
+#ifndef ESPI_KERNEL_EXPRESSION_PARSE_H
+#define ESPI_KERNEL_EXPRESSION_PARSE_H
 
 #include "kernel/expression/kernel.h"
 
