@@ -4,7 +4,6 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kernel/evaluate/bound.h"
 #include "kernel/grammar_tree/gtk.h"
 #include "kernel/tree/lanes.h"
 #include "kernel/grammar_tree/rules.h"
