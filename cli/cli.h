@@ -204,7 +204,8 @@ typedef struct cli_training {
     char seed[24];
 } cli_training;
 int cli_training_check(const cli_learning *settings, cli_training *training); /* kernel and settings; reads no data */
-int cli_training_read(cli_training *training);                                /* data, which must have a target */
+/* The data, which must have a target if the learner needs one, or if its predictions are `judged` by it. */
+int cli_training_read(cli_training *training, bool judged);
 void cli_training_end(cli_training *training);
 bool cli_training_of_numbers(const cli_training *training); /* whether the targets are numbers */
 /* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. With -v, the run tells its

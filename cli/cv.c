@@ -75,7 +75,7 @@ static int run_cv(const cli_settings *settings)
     int code = cli_training_check(&s->learning, &training);
     if (code == CLI_OK)
         code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics, &s->learning.common);
-    if (code == CLI_OK) code = cli_training_read(&training);
+    if (code == CLI_OK) code = cli_training_read(&training, true);
     if (code == CLI_OK && !cli_training_of_numbers(&training)) cli_note_rare(settings, training.data, (size_t)s->folds);
     if (code == CLI_OK) code = validate(s, &training);
     cli_training_end(&training);

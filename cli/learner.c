@@ -194,16 +194,16 @@ static int target_missing(const esp_dataset *data, const char *path)
                     strcmp(path, "-") == 0 ? "standard input" : path, list);
 }
 
-int cli_training_read(cli_training *training)
+int cli_training_read(cli_training *training, bool judged)
 {
     const cli_settings *s = &training->from->common;
     const int code = cli_read(s, s->operand[0], &training->data);
     if (code == CLI_OK) cli_kernel_notes(s, training->kernel, training->data, NULL);
     if (code != CLI_OK) return code;
     const unsigned can = capabilities(training);
-    if (esp_dataset_target_name(training->data) == NULL)
-        return (can & ESP_NEEDS_TARGET) != 0 ? target_missing(training->data, s->operand[0]) : CLI_OK;
-    if ((can & ESP_LEARNS_CLASSES) != 0) cli_note_measured(s, training->data);
+    const bool target = esp_dataset_target_name(training->data) != NULL;
+    if (!target && (judged || (can & ESP_NEEDS_TARGET) != 0)) return target_missing(training->data, s->operand[0]);
+    if (target && (can & ESP_LEARNS_CLASSES) != 0) cli_note_measured(s, training->data);
     return CLI_OK;
 }
 

@@ -45,7 +45,7 @@ static int train_at_once(const train_settings *s)
     cli_training training = {0};
     int code = cli_training_check(&s->learning, &training);
     if (code == CLI_OK) code = check_output(s->output, &s->learning.common);
-    if (code == CLI_OK) code = cli_training_read(&training);
+    if (code == CLI_OK) code = cli_training_read(&training, false);
     if (code == CLI_OK) note_probability(&training);
     if (code == CLI_OK) code = cli_training_run(&training, training.kernel, s->output);
     cli_training_end(&training);

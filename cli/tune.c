@@ -136,7 +136,7 @@ static int train_best(tune_job *job)
 static int work(tune_job *job)
 {
     const tune_settings *s = job->settings;
-    int code = cli_training_read(&job->training);
+    int code = cli_training_read(&job->training, true);
     if (code == CLI_OK && !cli_training_of_numbers(&job->training))
         cli_note_rare(&s->learning.common, job->training.data, (size_t)s->folds);
     if (code == CLI_OK) code = search(job);

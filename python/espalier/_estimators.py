@@ -71,7 +71,7 @@ class _Learner(ExampleTags, BaseEstimator):
             pairs.append((encode(name.replace("_", "-")), encode(_setting_text(name, value))))
         return pairs
 
-    def _train(self, X: Any, targets: list[str]) -> Model:
+    def _train(self, X: Any, targets: list[str] | None) -> Model:
         kernel, run = as_kernel(self.kernel), self._run()
         data = to_dataset(X, targets, columns=kernel.columns, run=run)
         kernel._warn(data)
