@@ -113,7 +113,7 @@ static double count_features(const task *t, const espi_selection *s, const esp_d
     tree.map = need(map);
     for (size_t i = 0; ok && i < column->rows; i++) {
         if (s->kind == ESPI_SELECTED_SEQUENCES)
-            ok = espi_places_make(&trie.places[0], &column->sequences, map, i) &&
+            ok = espi_token_places_make(&trie.places[0], &column->sequences, map, i) &&
                  espi_trie_features(&s->trie, (espi_weighing){0.5, SIZE_MAX}, &trie);
         else
             ok = espi_vertices_make(&tree.vertices, tree.forest, tree.forest->root[i], &fragment) &&

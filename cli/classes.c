@@ -33,6 +33,18 @@ cli_class *cli_classes(const esp_dataset *data, size_t *count)
     return classes;
 }
 
+static void note_numbers(const cli_settings *settings, size_t count)
+{
+    char list[120] = "";
+    for (const char *const *name = (const char *const *)cli_learner_names; *name != NULL; name++) {
+        const size_t used = strlen(list);
+        if (cli_learner_can(*name, ESP_LEARNS_NUMBERS))
+            snprintf(list + used, sizeof list - used, "%s-l %s", used == 0 ? "" : " and ", *name);
+    }
+    cli_note(settings, "the targets are %zu different numbers, and each becomes a class; %s learn numbers", count,
+             list);
+}
+
 void cli_note_measured(const cli_settings *settings, const esp_dataset *data)
 {
     enum { MANY = 20 };
@@ -43,10 +55,7 @@ void cli_note_measured(const cli_settings *settings, const esp_dataset *data)
         const double value = strtod(classes[i].name, NULL);
         whole += value == floor(value);
     }
-    if (count > MANY && (whole < count || count > esp_dataset_count(data) / 4))
-        cli_note(settings,
-                 "the targets are %zu different numbers, and each becomes a class; -l svr and -l gp learn numbers",
-                 count);
+    if (count > MANY && (whole < count || count > esp_dataset_count(data) / 4)) note_numbers(settings, count);
     free(classes);
 }
 

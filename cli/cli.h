@@ -171,11 +171,12 @@ typedef struct cli_learning {
 } cli_learning;
 
 extern const char *cli_learner_names[CLI_LEARNERS + 1];
+extern char cli_learner_help[300]; /* of the option that chooses one; made by cli_learners_begin */
 /* clang-format off */
 #define CLI_LEARNING_OPTIONS                                                                                            \
     {.name = "learner", .letter = 'l', .kind = CLI_CHOICE, .offset = offsetof(cli_learning, learner),                   \
      .argument = "NAME", .choices = (const char *const *)cli_learner_names,                                             \
-     .help = "what to train: svm (the default) or perceptron for classes, svr for numbers, gp for either"},                            \
+     .help = cli_learner_help},                                                                                         \
     {.name = "kernel", .letter = 'k', .kind = CLI_TEXT, .offset = offsetof(cli_learning, kernel), .argument = "EXPR",   \
      .help = "kernel expression, such as 'norm(sst(tree, lambda=0.4))'"}
 /* clang-format on */
@@ -185,12 +186,14 @@ int cli_learners_begin(void);
 const cli_option *cli_learner_options(size_t learner); /* NULL past the last learner */
 const char *cli_learner_title(size_t learner);
 bool cli_learner_has(const char *learner, const char *setting);
+/* Whether it can do this with some settings. */
+bool cli_learner_can(const char *learner, esp_capability capability);
 const char *cli_learner_of(const cli_learning *settings); /* the name of the one that was chosen, or the default */
 /* The place of a setting, or CLI_SETTINGS. */
 size_t cli_setting_place(const char *name);
 
 /* Something to learn: kernel, settings and data. Starts as zeros, or with a learner and a kernel that are known. */
-typedef struct cli_lesson {
+typedef struct cli_training {
     const cli_learning *from;
     const char *learner;
     bool resumes; /* what is not given, also the seed, is a model's */
@@ -199,18 +202,19 @@ typedef struct cli_lesson {
     esp_setting setting[CLI_SETTINGS + CLI_LIST_MOST];
     size_t settings;
     char seed[24];
-} cli_lesson;
-int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson); /* kernel and settings; reads no data */
-int cli_lesson_read(cli_lesson *lesson);                                /* data, which must have a target */
-void cli_lesson_end(cli_lesson *lesson);
-bool cli_lesson_of_numbers(const cli_lesson *lesson); /* whether the targets are numbers */
+} cli_training;
+int cli_training_check(const cli_learning *settings, cli_training *training); /* kernel and settings; reads no data */
+/* The data, which must have a target if the learner needs one, or if its predictions are `judged` by it. */
+int cli_training_read(cli_training *training, bool judged);
+void cli_training_end(cli_training *training);
+bool cli_training_of_numbers(const cli_training *training); /* whether the targets are numbers */
 /* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. With -v, the run tells its
  * steps. */
 esp_run cli_learn_run(const cli_settings *settings);
 /* Trains on all data, writes the model and says in a line what it is. */
-int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path);
+int cli_training_run(const cli_training *training, const esp_kernel *kernel, const char *path);
 /* "svm: 6 classes; 3021 of 5452 examples are support vectors; written to ...", and what is odd about it. */
-int cli_tell_model(const cli_settings *settings, const esp_model *model, const char *path);
+int cli_show_model(const cli_settings *settings, const esp_model *model, const char *path);
 
 /* ---- learning example by example (online.c) */
 
@@ -218,7 +222,6 @@ typedef struct cli_online {
     const char *checkpoint, *resume; /* files, or NULL */
     uint64_t every;                  /* examples between checkpoints; 0: not given */
 } cli_online;
-bool cli_learns_online(const char *learner);
 /* Learns from the stream of the operand and writes the model to `output`, which can be written. */
 int cli_online_train(const cli_learning *learning, const cli_online *options, const char *output);
 
@@ -230,7 +233,7 @@ typedef struct cli_columns {
 /* CLI_USAGE after a sentence if the model (of this learner) cannot give what is wanted. */
 int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns);
 int cli_write_predictions(const esp_predictions *predictions, const char *path, cli_columns columns);
-void cli_tell_metrics(const cli_settings *settings, const esp_metrics *metrics); /* the table, on stderr */
+void cli_show_metrics(const cli_settings *settings, const esp_metrics *metrics); /* the table, on stderr */
 int cli_write_metrics(const esp_metrics *metrics, const char *path);             /* JSON */
 /* Whether two paths name one file, which need not exist yet. */
 bool cli_same_place(const char *first, const char *second);

@@ -42,11 +42,11 @@ static int write_results(const cv_settings *s, const esp_predictions *prediction
     if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(metrics, s->metrics);
     if (code != CLI_OK) return code;
     if (!is_standard(s->predictions) && !is_standard(s->metrics)) print_metrics(metrics, predictions);
-    cli_tell_metrics(&s->learning.common, metrics);
+    cli_show_metrics(&s->learning.common, metrics);
     return CLI_OK;
 }
 
-static int validate(const cv_settings *s, const cli_lesson *lesson)
+static int validate(const cv_settings *s, const cli_training *training)
 {
     const cli_settings *common = &s->learning.common;
     esp_predictions *predictions = NULL;
@@ -55,10 +55,10 @@ static int validate(const cv_settings *s, const cli_lesson *lesson)
     const esp_run run = cli_learn_run(common);
     const double began = cli_seconds();
     esp_status status =
-        esp_cross_validate(lesson->learner, lesson->kernel, lesson->data, lesson->setting, lesson->settings,
+        esp_cross_validate(training->learner, training->kernel, training->data, training->setting, training->settings,
                            (size_t)s->folds, common->seed, &run, &predictions, &error);
     cli_run_end();
-    if (status == ESP_OK) status = esp_metrics_new(predictions, lesson->data, &metrics, &error);
+    if (status == ESP_OK) status = esp_metrics_new(predictions, training->data, &metrics, &error);
     int code = CLI_OK;
     if (status != ESP_OK) code = cli_error(status, &error);
     else cli_detail(common, "%u folds in %.3f s", (unsigned)s->folds, cli_seconds() - began);
@@ -71,14 +71,14 @@ static int validate(const cv_settings *s, const cli_lesson *lesson)
 static int run_cv(const cli_settings *settings)
 {
     const cv_settings *s = (const cv_settings *)settings;
-    cli_lesson lesson = {0};
-    int code = cli_lesson_check(&s->learning, &lesson);
+    cli_training training = {0};
+    int code = cli_training_check(&s->learning, &training);
     if (code == CLI_OK)
         code = cli_check_places("--predictions", s->predictions, "--metrics", s->metrics, &s->learning.common);
-    if (code == CLI_OK) code = cli_lesson_read(&lesson);
-    if (code == CLI_OK && !cli_lesson_of_numbers(&lesson)) cli_note_rare(settings, lesson.data, (size_t)s->folds);
-    if (code == CLI_OK) code = validate(s, &lesson);
-    cli_lesson_end(&lesson);
+    if (code == CLI_OK) code = cli_training_read(&training, true);
+    if (code == CLI_OK && !cli_training_of_numbers(&training)) cli_note_rare(settings, training.data, (size_t)s->folds);
+    if (code == CLI_OK) code = validate(s, &training);
+    cli_training_end(&training);
     return code;
 }
 

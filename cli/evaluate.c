@@ -7,7 +7,7 @@
 
 int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns)
 {
-    if (columns.latent && (strcmp(learner, "gp") != 0 || esp_predictions_are_classes(predictions)))
+    if (columns.latent && (!cli_learner_can(learner, ESP_GIVES_VARIANCES) || esp_predictions_are_classes(predictions)))
         return cli_usage("--latent is for numbers predicted by gp, not for %s of %s",
                          esp_predictions_are_classes(predictions) ? "classes" : "numbers", learner);
     if (!columns.all && !columns.probability) return CLI_OK;
@@ -16,7 +16,7 @@ int cli_check_columns(const esp_predictions *predictions, const char *learner, c
                          learner);
     if (columns.probability && esp_predictions_count(predictions) > 0 &&
         esp_predictions_probability(predictions, 0, 0) < 0) {
-        if (!cli_learner_has(learner, "probability"))
+        if (!cli_learner_can(learner, ESP_GIVES_PROBABILITIES))
             return cli_usage("a %s has no probabilities; an svm has, if trained with --probability, and a gp", learner);
         return cli_usage("the model has no probabilities; train it with 'espalier train --probability'");
     }
@@ -64,7 +64,7 @@ int cli_write_predictions(const esp_predictions *predictions, const char *path, 
     return cli_output_close(&output, CLI_OK);
 }
 
-void cli_tell_metrics(const cli_settings *settings, const esp_metrics *metrics)
+void cli_show_metrics(const cli_settings *settings, const esp_metrics *metrics)
 {
     if (settings->quiet) return;
     char *text = NULL;

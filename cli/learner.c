@@ -5,6 +5,7 @@
 #include <string.h>
 
 const char *cli_learner_names[CLI_LEARNERS + 1];
+char cli_learner_help[300];
 
 static struct {
     char title[64];
@@ -38,8 +39,8 @@ static bool add_option(cli_option *option, char *help, size_t help_size, const e
         place = setting_count++;
         setting_names[place] = info->name;
     }
-    const bool flag = strcmp(info->range, "a flag") == 0;
-    const bool number = strncmp(info->range, "a number", 8) == 0 || strncmp(info->range, "a whole number", 14) == 0;
+    const bool flag = info->kind == ESP_KIND_FLAG;
+    const bool number = info->kind == ESP_KIND_NUMBER || info->kind == ESP_KIND_WHOLE;
     snprintf(help, help_size, "%s%s%s%s%s%s", info->help, flag ? "" : "; ", flag ? "" : info->range,
              !flag && info->default_value[0] != '\0' ? " (default " : "", flag ? "" : info->default_value,
              !flag && info->default_value[0] != '\0' ? ")" : "");
@@ -52,6 +53,45 @@ static bool add_option(cli_option *option, char *help, size_t help_size, const e
                                                 : "VALUE",
                            .help = help};
     return true;
+}
+
+/* "svm (the default) or perceptron": the learners whose targets can be just these. */
+static size_t list_learners(unsigned targets, char *list, size_t size)
+{
+    const char *having[CLI_LEARNERS];
+    size_t count = 0, used = 0;
+    for (size_t l = 0; l < learners; l++) {
+        const unsigned can = esp_learner_capabilities(cli_learner_names[l], NULL, 0);
+        if ((can & (ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS)) == targets) having[count++] = cli_learner_names[l];
+    }
+    for (size_t i = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(list + used, size - used, "%s%s%s",
+                                 i == 0          ? ""
+                                 : i + 1 < count ? ", "
+                                                 : " or ",
+                                 having[i], having[i] == cli_learner_names[0] ? " (the default)" : "");
+    return count;
+}
+
+/* "what to train: svm (the default) or perceptron for classes, svr for numbers, ..." */
+static void describe_learners(void)
+{
+    static const struct {
+        unsigned targets;
+        const char *what;
+    } kinds[] = {{ESP_LEARNS_CLASSES, "for classes"},
+                 {ESP_LEARNS_NUMBERS, "for numbers"},
+                 {ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS, "for either"},
+                 {0, "without targets"}};
+    size_t used = (size_t)snprintf(cli_learner_help, sizeof cli_learner_help, "what to train");
+    const char *before = ": ";
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        char list[120];
+        if (list_learners(kinds[k].targets, list, sizeof list) == 0 || used >= sizeof cli_learner_help) continue;
+        used += (size_t)snprintf(cli_learner_help + used, sizeof cli_learner_help - used, "%s%s %s", before, list,
+                                 kinds[k].what);
+        before = ", ";
+    }
 }
 
 int cli_learners_begin(void)
@@ -72,6 +112,7 @@ int cli_learners_begin(void)
             count++;
         }
     }
+    describe_learners();
     return room ? CLI_OK : cli_fail("the library has more learners or settings than this tool has room for");
 }
 
@@ -108,26 +149,31 @@ static int foreign_setting(const char *learner, const char *name)
     return cli_usage("%s%s is a setting of %s, not of %s", name[1] == '\0' ? "-" : "--", name, list, learner);
 }
 
-static int gather_settings(const cli_learning *s, cli_lesson *lesson)
+static int gather_settings(const cli_learning *s, cli_training *training)
 {
     for (size_t i = 0; i < setting_count; i++) {
         if (s->value[i] == NULL) continue;
-        if (!cli_learner_has(lesson->learner, setting_names[i]))
-            return foreign_setting(lesson->learner, setting_names[i]);
-        lesson->setting[lesson->settings++] = (esp_setting){.name = setting_names[i], .value = s->value[i]};
+        if (!cli_learner_has(training->learner, setting_names[i]))
+            return foreign_setting(training->learner, setting_names[i]);
+        training->setting[training->settings++] = (esp_setting){.name = setting_names[i], .value = s->value[i]};
     }
-    if (lesson->resumes && !s->common.seeded) return CLI_OK;
-    snprintf(lesson->seed, sizeof lesson->seed, "%llu", (unsigned long long)s->common.seed);
-    lesson->setting[lesson->settings++] = (esp_setting){.name = "seed", .value = lesson->seed};
+    if (training->resumes && !s->common.seeded) return CLI_OK;
+    snprintf(training->seed, sizeof training->seed, "%llu", (unsigned long long)s->common.seed);
+    training->setting[training->settings++] = (esp_setting){.name = "seed", .value = training->seed};
     return CLI_OK;
 }
 
-int cli_lesson_check(const cli_learning *settings, cli_lesson *lesson)
+int cli_training_check(const cli_learning *settings, cli_training *training)
 {
-    lesson->from = settings;
-    if (lesson->learner == NULL) lesson->learner = cli_learner_of(settings);
-    const int code = lesson->kernel != NULL ? CLI_OK : cli_kernel(settings->kernel, &lesson->kernel);
-    return code == CLI_OK ? gather_settings(settings, lesson) : code;
+    training->from = settings;
+    if (training->learner == NULL) training->learner = cli_learner_of(settings);
+    const int code = training->kernel != NULL ? CLI_OK : cli_kernel(settings->kernel, &training->kernel);
+    return code == CLI_OK ? gather_settings(settings, training) : code;
+}
+
+static unsigned capabilities(const cli_training *training)
+{
+    return esp_learner_capabilities(training->learner, training->setting, training->settings);
 }
 
 /* Names the columns, since one of them may be the target that was meant. */
@@ -148,35 +194,38 @@ static int target_missing(const esp_dataset *data, const char *path)
                     strcmp(path, "-") == 0 ? "standard input" : path, list);
 }
 
-int cli_lesson_read(cli_lesson *lesson)
+int cli_training_read(cli_training *training, bool judged)
 {
-    const cli_settings *s = &lesson->from->common;
-    const int code = cli_read(s, s->operand[0], &lesson->data);
-    if (code == CLI_OK) cli_kernel_notes(s, lesson->kernel, lesson->data, NULL);
+    const cli_settings *s = &training->from->common;
+    const int code = cli_read(s, s->operand[0], &training->data);
+    if (code == CLI_OK) cli_kernel_notes(s, training->kernel, training->data, NULL);
     if (code != CLI_OK) return code;
-    if (esp_dataset_target_name(lesson->data) == NULL) return target_missing(lesson->data, s->operand[0]);
-    if (!cli_lesson_of_numbers(lesson)) cli_note_measured(s, lesson->data);
+    const unsigned can = capabilities(training);
+    const bool target = esp_dataset_target_name(training->data) != NULL;
+    if (!target && (judged || (can & ESP_NEEDS_TARGET) != 0)) return target_missing(training->data, s->operand[0]);
+    if (target && (can & ESP_LEARNS_CLASSES) != 0) cli_note_measured(s, training->data);
     return CLI_OK;
 }
 
-void cli_lesson_end(cli_lesson *lesson)
+void cli_training_end(cli_training *training)
 {
-    esp_dataset_free(lesson->data);
-    esp_kernel_free(lesson->kernel);
+    esp_dataset_free(training->data);
+    esp_kernel_free(training->kernel);
 }
 
-bool cli_lesson_of_numbers(const cli_lesson *lesson)
+bool cli_training_of_numbers(const cli_training *training)
 {
-    bool numbers = strcmp(lesson->learner, "svr") == 0 || strcmp(lesson->learner, "gp") == 0;
-    for (size_t i = 0; i < lesson->settings; i++)
-        if (strcmp(lesson->setting[i].name, "likelihood") == 0)
-            numbers = strcmp(lesson->setting[i].value, "bernoulli") != 0;
-    return numbers;
+    return (capabilities(training) & ESP_LEARNS_NUMBERS) != 0;
 }
 
-static const cli_settings *watching; /* the settings of the run, for what it tells */
+bool cli_learner_can(const char *learner, esp_capability capability)
+{
+    return (esp_learner_capabilities(learner, NULL, 0) & (unsigned)capability) != 0;
+}
 
-static void on_tell(void *user, const char *line)
+static const cli_settings *watching; /* the settings of the run, for its messages */
+
+static void on_message(void *user, const char *line)
 {
     (void)user;
     cli_run_end();
@@ -188,7 +237,7 @@ esp_run cli_learn_run(const cli_settings *settings)
     esp_run run = cli_run(settings);
     if (settings->memory == 0) run.memory /= 2;
     watching = settings;
-    run.message = settings->verbose ? on_tell : NULL;
+    run.message = settings->verbose ? on_message : NULL;
     return run;
 }
 
@@ -207,7 +256,7 @@ static const char *find_value(const char *lines, const char *key, char value[64]
 }
 
 /* How training ended, if not as it should. */
-static void tell_end(const cli_settings *s, const char *lines)
+static void show_end(const cli_settings *s, const char *lines)
 {
     char end[64];
     find_value(lines, "end", end);
@@ -225,7 +274,7 @@ static void tell_end(const cli_settings *s, const char *lines)
 }
 
 /* What is odd about a Gaussian process: jitter, and hyperparameters at their bounds. */
-static void tell_process(const cli_settings *s, const char *lines)
+static void show_doubts(const cli_settings *s, const char *lines)
 {
     static const char bound[] = "at a bound\t";
     char jitter[64];
@@ -237,7 +286,7 @@ static void tell_process(const cli_settings *s, const char *lines)
     }
 }
 
-static void tell_learned(const cli_settings *s, const esp_model *model, const char *lines, const char *path)
+static void show_learned(const cli_settings *s, const esp_model *model, const char *lines, const char *path)
 {
     static const char *const keys[] = {"log likelihood", "log likelihood bound", "log evidence"};
     char examples[64], inducing[64], value[64], few[96] = "";
@@ -246,21 +295,21 @@ static void tell_learned(const cli_settings *s, const esp_model *model, const ch
     find_value(lines, "trained-on", examples);
     if (find_value(lines, "inducing", inducing)[0] != '\0') snprintf(few, sizeof few, ", for which %s stand", inducing);
     cli_detail(s, "learned kernel %s", esp_model_kernel(model));
-    cli_note(s, "gp: %s example%s%s%s; %s %.6g; written to %s", examples, strcmp(examples, "1") == 0 ? "" : "s",
-             esp_model_classes(model) > 0 ? " of 2 classes" : "", few, keys[key], strtod(value, NULL),
-             strcmp(path, "-") == 0 ? "standard output" : path);
-    tell_process(s, lines);
-    tell_end(s, lines);
+    cli_note(s, "%s: %s example%s%s%s; %s %.6g; written to %s", esp_model_learner(model), examples,
+             strcmp(examples, "1") == 0 ? "" : "s", esp_model_classes(model) > 0 ? " of 2 classes" : "", few, keys[key],
+             strtod(value, NULL), strcmp(path, "-") == 0 ? "standard output" : path);
+    show_doubts(s, lines);
+    show_end(s, lines);
 }
 
-int cli_tell_model(const cli_settings *s, const esp_model *model, const char *path)
+int cli_show_model(const cli_settings *s, const esp_model *model, const char *path)
 {
     esp_error error;
     char *lines = NULL, support[64], updates[64], examples[64], classes[48] = "";
     const esp_status status = esp_model_summary(model, &lines, &error);
     if (status != ESP_OK) return cli_error(status, &error);
-    if (strcmp(esp_model_learner(model), "gp") == 0) {
-        tell_learned(s, model, lines, path);
+    if (cli_learner_can(esp_model_learner(model), ESP_LEARNS_KERNEL)) {
+        show_learned(s, model, lines, path);
         esp_text_free(lines);
         return CLI_OK;
     }
@@ -272,23 +321,23 @@ int cli_tell_model(const cli_settings *s, const esp_model *model, const char *pa
     cli_note(s, "%s: %s%s %s %s examples%s; written to %s", esp_model_learner(model), classes,
              online ? updates : support, online ? "updates in" : "of", examples, online ? "" : " are support vectors",
              strcmp(path, "-") == 0 ? "standard output" : path);
-    if (!online) tell_end(s, lines);
-    if (strcmp(esp_model_learner(model), "svr") == 0 && strcmp(support, "0") == 0)
+    if (!online) show_end(s, lines);
+    if (cli_learner_has(esp_model_learner(model), "epsilon") && strcmp(support, "0") == 0)
         cli_note(
             s, "nothing was learned but a constant, as all targets lie within epsilon of it; take a smaller --epsilon");
     esp_text_free(lines);
     return CLI_OK;
 }
 
-int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const char *path)
+int cli_training_run(const cli_training *training, const esp_kernel *kernel, const char *path)
 {
-    const cli_settings *s = &lesson->from->common;
+    const cli_settings *s = &training->from->common;
     esp_model *model = NULL;
     esp_error error;
     const esp_run run = cli_learn_run(s);
     double began = cli_seconds();
-    esp_status status =
-        esp_train(lesson->learner, kernel, lesson->data, lesson->setting, lesson->settings, &run, &model, &error);
+    esp_status status = esp_train(training->learner, kernel, training->data, training->setting, training->settings,
+                                  &run, &model, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
     cli_detail(s, "kernel %s", esp_kernel_text(kernel));
@@ -298,7 +347,7 @@ int cli_lesson_train(const cli_lesson *lesson, const esp_kernel *kernel, const c
     int code = CLI_OK;
     if (status != ESP_OK) code = cli_error(status, &error);
     else cli_detail(s, "written in %.3f s", cli_seconds() - began);
-    if (code == CLI_OK) code = cli_tell_model(s, model, path);
+    if (code == CLI_OK) code = cli_show_model(s, model, path);
     esp_model_free(model);
     return code;
 }

@@ -15,15 +15,13 @@ typedef struct online_job {
     const cli_settings *common;
     const cli_online *options;
     const char *output;
-    cli_lesson lesson;
+    cli_training training;
     esp_online *online;
     double began;
-    uint64_t before;      /* examples that were seen before this run */
-    size_t classes;       /* of the model that is resumed */
-    uint64_t told, saved; /* examples of the last report, and of the checkpoint; 0: none */
+    uint64_t before;          /* examples that were seen before this run */
+    size_t classes;           /* of the model that is resumed */
+    uint64_t reported, saved; /* examples of the last report, and of the checkpoint; 0: none */
 } online_job;
-
-bool cli_learns_online(const char *learner) { return strcmp(learner, "perceptron") == 0; }
 
 /* ------------------------------------------------------------ what is wanted */
 
@@ -48,20 +46,20 @@ static int check_options(const online_job *job)
 static int take_model(online_job *job, const cli_learning *learning, const esp_model *model)
 {
     const char *path = job->options->resume, *learner = esp_model_learner(model);
-    if (!cli_learns_online(learner))
+    if (!cli_learner_can(learner, ESP_LEARNS_ONLINE))
         return cli_usage("%s is a model of %s, which looks at all examples at once and cannot go on; train it again on "
                          "all the data",
                          path, learner);
     if (learning->learner != 0 && strcmp(cli_learner_of(learning), learner) != 0)
         return cli_usage("%s was learned by %s, not by %s; leave -l out", path, learner, cli_learner_of(learning));
     for (const char *const *name = (const char *const *)cli_learner_names; *name != NULL; name++)
-        if (strcmp(*name, learner) == 0) job->lesson.learner = *name;
-    job->lesson.resumes = true;
+        if (strcmp(*name, learner) == 0) job->training.learner = *name;
+    job->training.resumes = true;
     job->classes = esp_model_classes(model);
-    int code = cli_kernel(learning->kernel != NULL ? learning->kernel : esp_model_kernel(model), &job->lesson.kernel);
-    if (code == CLI_OK && strcmp(esp_kernel_text(job->lesson.kernel), esp_model_kernel(model)) != 0)
+    int code = cli_kernel(learning->kernel != NULL ? learning->kernel : esp_model_kernel(model), &job->training.kernel);
+    if (code == CLI_OK && strcmp(esp_kernel_text(job->training.kernel), esp_model_kernel(model)) != 0)
         code = cli_usage("the kernel of %s is %s, not %s; leave -k out", path, esp_model_kernel(model),
-                         esp_kernel_text(job->lesson.kernel));
+                         esp_kernel_text(job->training.kernel));
     return code;
 }
 
@@ -87,20 +85,20 @@ static uint64_t peak_memory(const esp_online_stats *stats)
 }
 
 /* How many are given, as a text; "1" if none are. */
-static const char *epochs_given(const cli_lesson *lesson)
+static const char *epochs_given(const cli_training *training)
 {
-    const char *epochs = lesson->from->value[cli_setting_place("epochs")];
+    const char *epochs = training->from->value[cli_setting_place("epochs")];
     return epochs != NULL ? epochs : "1";
 }
 
-static void tell(online_job *job, const esp_online_stats *stats)
+static void report(online_job *job, const esp_online_stats *stats)
 {
     const double seconds = cli_seconds() - job->began, count = (double)(stats->examples - job->before);
     char epoch[32] = "", nodes[64] = "", memory[32];
-    if (stats->epoch > 1 || strcmp(epochs_given(&job->lesson), "1") != 0)
+    if (stats->epoch > 1 || strcmp(epochs_given(&job->training), "1") != 0)
         snprintf(epoch, sizeof epoch, "epoch %zu  ", stats->epoch);
     if (stats->nodes > 0) snprintf(nodes, sizeof nodes, "  %7zu of %8zu nodes", stats->vertices, stats->nodes);
-    job->told = stats->examples;
+    job->reported = stats->examples;
     cli_run_end();
     cli_note(job->common, "%s%8llu examples  accuracy %.4f  F1 %.4f  %7.0f examples/s  %7llu updates%s  %s", epoch,
              (unsigned long long)stats->examples, stats->accuracy, stats->f1, seconds > 0 ? count / seconds : 0.0,
@@ -132,13 +130,13 @@ static esp_status on_watch(void *user, const esp_online *online, esp_error *err)
 {
     online_job *job = user;
     const uint64_t seen = esp_online_examples(online);
-    const bool report = seen >= next_report(job->told);
+    const bool reports = seen >= next_report(job->reported);
     const bool due = job->options->checkpoint != NULL && unsaved(job, seen) >= interval(job);
     if (seen == job->before) job->began = cli_seconds(); /* those of the checkpoint have been passed over */
-    if (!report && !due) return ESP_OK;
+    if (!reports && !due) return ESP_OK;
     esp_online_stats stats;
     esp_online_measure(online, &stats);
-    if (report) tell(job, &stats);
+    if (reports) report(job, &stats);
     return due ? save(job, &stats, err) : ESP_OK;
 }
 
@@ -162,7 +160,7 @@ static bool exists(const char *path)
 
 static int go_on(online_job *job, const esp_model *checkpoint, const esp_model *resumed, const esp_run *run)
 {
-    const cli_lesson *l = &job->lesson;
+    const cli_training *l = &job->training;
     const char *path = job->options->checkpoint;
     esp_error error;
     const esp_status status = esp_online_continue(checkpoint, resumed != NULL ? NULL : l->kernel, resumed, l->setting,
@@ -199,7 +197,7 @@ static int read_checkpoint(online_job *job, const esp_model *resumed, const esp_
 /* A learner that continues from a checkpoint, resumes a model, or starts afresh. */
 static int open_learner(online_job *job, const esp_model *model, const esp_run *run)
 {
-    const cli_lesson *l = &job->lesson;
+    const cli_training *l = &job->training;
     esp_error error;
     if (exists(job->options->checkpoint)) return read_checkpoint(job, model, run);
     const esp_status status =
@@ -242,7 +240,7 @@ static int learn(online_job *job, const esp_run *run)
         .format = s->from, .target = s->target, .clean = s->clean, .skip_bad = s->skip_bad};
     esp_online_stats stats;
     esp_online_measure(job->online, &stats);
-    job->before = job->told = stats.examples;
+    job->before = job->reported = stats.examples;
     esp_online_watch(job->online, common_divisor(FIRST_REPORT, interval(job)), on_watch, job);
     esp_error error;
     job->began = cli_seconds();
@@ -250,7 +248,7 @@ static int learn(online_job *job, const esp_run *run)
     cli_run_end();
     if (status != ESP_OK) return stop(job, status, &error);
     esp_online_measure(job->online, &stats);
-    if (stats.examples > job->told) tell(job, &stats);
+    if (stats.examples > job->reported) report(job, &stats);
     if (stats.examples == job->before && job->saved == 0) cli_note(s, "nothing was learned, since epochs is 0");
     if (job->classes > 0 && stats.classes > job->classes)
         cli_note(s, "%zu of the %zu classes are new to the model", stats.classes - job->classes, stats.classes);
@@ -285,14 +283,14 @@ static int write_model(const online_job *job)
         remove_checkpoint(job);
         cli_detail(job->common, "kernel %s", esp_model_kernel(model));
         cli_detail(job->common, "written in %.3f s", cli_seconds() - began);
-        code = cli_tell_model(job->common, model, job->output);
+        code = cli_show_model(job->common, model, job->output);
     }
     esp_model_free(model);
     return code;
 }
 
 /* All that comes before the first example; the model to resume is not needed any more then. */
-static int prepare(online_job *job, const cli_learning *learning, const esp_run *run)
+static int open_run(online_job *job, const cli_learning *learning, const esp_run *run)
 {
     esp_model *model = NULL;
     esp_error error;
@@ -301,8 +299,8 @@ static int prepare(online_job *job, const cli_learning *learning, const esp_run 
         const esp_status status = esp_model_read(job->options->resume, &model, &error);
         code = status == ESP_OK ? take_model(job, learning, model) : cli_error(status, &error);
     }
-    if (code == CLI_OK) code = cli_lesson_check(learning, &job->lesson);
-    if (code == CLI_OK && model == NULL && strcmp(epochs_given(&job->lesson), "0") == 0)
+    if (code == CLI_OK) code = cli_training_check(learning, &job->training);
+    if (code == CLI_OK && model == NULL && strcmp(epochs_given(&job->training), "0") == 0)
         code = cli_usage("with --epochs 0 nothing is learned, so it needs --resume MODEL");
     if (code == CLI_OK) code = open_learner(job, model, run);
     esp_model_free(model);
@@ -313,10 +311,10 @@ int cli_online_train(const cli_learning *learning, const cli_online *options, co
 {
     online_job job = {.common = &learning->common, .options = options, .output = output};
     const esp_run run = cli_run(job.common);
-    int code = prepare(&job, learning, &run);
+    int code = open_run(&job, learning, &run);
     if (code == CLI_OK) code = learn(&job, &run);
     if (code == CLI_OK) code = write_model(&job);
     esp_online_free(job.online);
-    cli_lesson_end(&job.lesson);
+    cli_training_end(&job.training);
     return code;
 }

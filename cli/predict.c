@@ -93,7 +93,7 @@ static int work(predict_job *job)
     if (code == CLI_OK) code = cli_write_predictions(job->predictions, s->output != NULL ? s->output : "-", s->columns);
     if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(job->metrics, s->metrics);
     if (code == CLI_OK && job->metrics != NULL) {
-        cli_tell_metrics(&s->common, job->metrics);
+        cli_show_metrics(&s->common, job->metrics);
         cli_note_unknown(&s->common, job->metrics, s->common.operand[1]);
     }
     return code;

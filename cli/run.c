@@ -45,10 +45,28 @@ int cli_usage(const char *format, ...)
     return CLI_USAGE;
 }
 
+/* How the tool is given another value where that would help; the library names the setting only. */
+static void add_remedy(const esp_error *error, char *text, size_t size)
+{
+    static const struct {
+        const char *setting, *words;
+    } all[] = {{"target", "; --target FIELD names one"},
+               {"format", "; --from names one"},
+               {"positive", ": --positive "},
+               {"epochs", "; --epochs 1 reads it once"}};
+    *text = '\0';
+    for (size_t i = 0; error->setting != NULL && i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].setting, error->setting) == 0)
+            snprintf(text, size, "%s%s", all[i].words, strcmp(error->setting, "positive") == 0 ? error->value : "");
+}
+
 int cli_error(esp_status status, const esp_error *error)
 {
+    char remedy[128];
+    add_remedy(error, remedy, sizeof remedy);
     /* A blocked read or write that Ctrl-C ended comes back as a failure of the system. */
-    cli_fail("%s", interrupted && status == ESP_ERR_IO ? "interrupted" : error->message);
+    if (interrupted && status == ESP_ERR_IO) cli_fail("interrupted");
+    else cli_fail("%s%s", error->message, remedy);
     return status == ESP_ERR_PARAM ? CLI_USAGE : CLI_FAILURE;
 }
 

@@ -33,22 +33,22 @@ static int check_output(const char *path, const cli_settings *settings)
 }
 
 /* Probabilities are fitted to the predictions of a cross-validation with five folds. */
-static void note_probability(const cli_lesson *lesson)
+static void note_probability(const cli_training *training)
 {
-    for (size_t i = 0; i < lesson->settings; i++)
-        if (strcmp(lesson->setting[i].name, "probability") == 0 && strcmp(lesson->setting[i].value, "1") == 0)
-            cli_note_rare(&lesson->from->common, lesson->data, 5);
+    for (size_t i = 0; i < training->settings; i++)
+        if (strcmp(training->setting[i].name, "probability") == 0 && strcmp(training->setting[i].value, "1") == 0)
+            cli_note_rare(&training->from->common, training->data, 5);
 }
 
 static int train_at_once(const train_settings *s)
 {
-    cli_lesson lesson = {0};
-    int code = cli_lesson_check(&s->learning, &lesson);
+    cli_training training = {0};
+    int code = cli_training_check(&s->learning, &training);
     if (code == CLI_OK) code = check_output(s->output, &s->learning.common);
-    if (code == CLI_OK) code = cli_lesson_read(&lesson);
-    if (code == CLI_OK) note_probability(&lesson);
-    if (code == CLI_OK) code = cli_lesson_train(&lesson, lesson.kernel, s->output);
-    cli_lesson_end(&lesson);
+    if (code == CLI_OK) code = cli_training_read(&training, false);
+    if (code == CLI_OK) note_probability(&training);
+    if (code == CLI_OK) code = cli_training_run(&training, training.kernel, s->output);
+    cli_training_end(&training);
     return code;
 }
 
@@ -56,7 +56,7 @@ static int run_train(const cli_settings *settings)
 {
     const train_settings *s = (const train_settings *)settings;
     const char *learner = cli_learner_of(&s->learning);
-    const bool online = s->online.resume != NULL || cli_learns_online(learner);
+    const bool online = s->online.resume != NULL || cli_learner_can(learner, ESP_LEARNS_ONLINE);
     if (!online && (s->online.checkpoint != NULL || s->online.every != 0))
         return cli_usage("--%s is for the perceptron, which learns example by example; %s looks at all at once",
                          s->online.checkpoint != NULL ? "checkpoint" : "every", learner);

@@ -27,7 +27,7 @@ static const cli_option options[] = {
 
 typedef struct tune_job {
     const tune_settings *settings;
-    cli_lesson lesson;
+    cli_training training;
     char *name[CLI_LIST_MOST];
     esp_grid grid[CLI_LIST_MOST];
     esp_tuning *tuning;
@@ -69,12 +69,12 @@ static int search(tune_job *job)
 {
     const tune_settings *s = job->settings;
     const cli_settings *common = &s->learning.common;
-    const cli_lesson *lesson = &job->lesson;
+    const cli_training *training = &job->training;
     esp_error error;
     const esp_run run = cli_learn_run(common);
     const double began = cli_seconds();
     const esp_status status =
-        esp_tune(lesson->learner, lesson->kernel, lesson->data, lesson->setting, lesson->settings, job->grid,
+        esp_tune(training->learner, training->kernel, training->data, training->setting, training->settings, job->grid,
                  s->grid.count, (size_t)s->folds, common->seed, &run, &job->tuning, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
@@ -92,11 +92,11 @@ static void print_results(const tune_job *job)
 }
 
 /* The table for people: columns as wide as their widest value, a star at the best. */
-static void tell_results(const tune_job *job)
+static void show_results(const tune_job *job)
 {
     const esp_tuning *t = job->tuning;
     const size_t lines = job->settings->grid.count, best = esp_tuning_best(t);
-    const bool classes = !cli_lesson_of_numbers(&job->lesson);
+    const bool classes = !cli_training_of_numbers(&job->training);
     int width[CLI_LIST_MOST];
     for (size_t l = 0; l < lines; l++) {
         size_t most = strlen(job->name[l]);
@@ -125,24 +125,24 @@ static int train_best(tune_job *job)
 {
     const esp_tuning *t = job->tuning;
     const size_t best = esp_tuning_best(t);
-    cli_lesson *lesson = &job->lesson;
+    cli_training *training = &job->training;
     for (size_t l = 0; l < job->settings->grid.count; l++)
-        if (cli_learner_has(lesson->learner, job->name[l]))
-            lesson->setting[lesson->settings++] =
+        if (cli_learner_has(training->learner, job->name[l]))
+            training->setting[training->settings++] =
                 (esp_setting){.name = job->name[l], .value = esp_tuning_value(t, best, l)};
-    return cli_lesson_train(lesson, esp_tuning_kernel(t, best), job->settings->output);
+    return cli_training_run(training, esp_tuning_kernel(t, best), job->settings->output);
 }
 
 static int work(tune_job *job)
 {
     const tune_settings *s = job->settings;
-    int code = cli_lesson_read(&job->lesson);
-    if (code == CLI_OK && !cli_lesson_of_numbers(&job->lesson))
-        cli_note_rare(&s->learning.common, job->lesson.data, (size_t)s->folds);
+    int code = cli_training_read(&job->training, true);
+    if (code == CLI_OK && !cli_training_of_numbers(&job->training))
+        cli_note_rare(&s->learning.common, job->training.data, (size_t)s->folds);
     if (code == CLI_OK) code = search(job);
     if (code != CLI_OK) return code;
     print_results(job);
-    if (!s->learning.common.quiet) tell_results(job);
+    if (!s->learning.common.quiet) show_results(job);
     return s->output != NULL ? train_best(job) : CLI_OK;
 }
 
@@ -150,7 +150,7 @@ static int run_tune(const cli_settings *settings)
 {
     const tune_settings *s = (const tune_settings *)settings;
     tune_job job = {.settings = s};
-    int code = cli_lesson_check(&s->learning, &job.lesson);
+    int code = cli_training_check(&s->learning, &job.training);
     if (code == CLI_OK) code = parse_grid(&job);
     if (code == CLI_OK && s->output != NULL && strcmp(s->output, "-") == 0)
         code = cli_usage("standard output is taken by the results; give -o FILE for the model");
@@ -158,7 +158,7 @@ static int run_tune(const cli_settings *settings)
     if (code == CLI_OK) code = work(&job);
     esp_tuning_free(job.tuning);
     for (size_t i = 0; i < CLI_LIST_MOST; i++) free(job.name[i]);
-    cli_lesson_end(&job.lesson);
+    cli_training_end(&job.training);
     return code;
 }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 _Progress = Callable[[str, float], object] | None
 _Settings = list[tuple[bytes, bytes]]
-_Table = list[tuple[str, str, list[tuple[str, str, str, str]]]]
+_Table = list[tuple[str, str, list[tuple[str, str, str, str, str]]]]  # name, default, range, help, kind
 
 version: str
 

@@ -9,7 +9,8 @@ depend on the threads.
 from __future__ import annotations
 
 import os
-from typing import Any
+import warnings
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -41,12 +42,23 @@ class _Learner(ExampleTags, BaseEstimator):
 
     _learner: str
     _settings: tuple[str, ...]  # the parameters that are settings of the library
+    _estimators: ClassVar[list[type[_Learner]]] = []  # all that can be fitted, for models that are loaded
 
     model_: Model
     kernel: str | Kernel
     threads: int
     memory: int
     progress: Progress | None
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "_settings" in cls.__dict__:
+            _Learner._estimators.append(cls)
+
+    @classmethod
+    def _suits(cls, model: Model) -> bool:
+        """Whether it can be what has learned this model."""
+        return cls._learner == model.learner
 
     def _run(self) -> Run:
         return Run.of(self.threads, self.memory, self.progress, share=2)
@@ -59,12 +71,15 @@ class _Learner(ExampleTags, BaseEstimator):
             pairs.append((encode(name.replace("_", "-")), encode(_setting_text(name, value))))
         return pairs
 
-    def _train(self, X: Any, targets: list[str]) -> Model:
+    def _train(self, X: Any, targets: list[str] | None) -> Model:
         kernel, run = as_kernel(self.kernel), self._run()
         data = to_dataset(X, targets, columns=kernel.columns, run=run)
         kernel._warn(data)
         learner = encode(self._learner)
-        return Model(_espalier.train(learner, kernel._handle, data._handle, self._pairs(), *run))
+        model = Model(_espalier.train(learner, kernel._handle, data._handle, self._pairs(), *run))
+        if model.summary.get("end") == "interrupted":
+            warnings.warn("interrupted: the model is what was learned so far", stacklevel=3)
+        return model
 
     def _fitted_model(self) -> Model:
         check_is_fitted(self, "model_")
@@ -79,9 +94,9 @@ class _Learner(ExampleTags, BaseEstimator):
         """Becomes the estimator that has learned this model."""
         self.kernel = model.kernel
         for name, text in model.settings.items():
-            name = name.replace("-", "_")
-            if name in self._settings:
-                setattr(self, name, _setting_value(name, text, getattr(self, name)))
+            own = name.replace("-", "_")
+            if own in self._settings:
+                setattr(self, own, _setting_value(_kinds(self._learner).get(name, "whole"), text))
         self.model_ = model
 
 
@@ -95,14 +110,19 @@ def _setting_text(name: str, value: object) -> str:
     return str(value)
 
 
-def _setting_value(name: str, text: str, like: object) -> object:
-    if name == "class_weight":
+def _kinds(learner: str) -> dict[str, str]:
+    """What the values of a learner's settings are; the seed, a whole number, is in no table."""
+    return {name: kind for own, _, table in _espalier.learners() if own == learner for name, _, _, _, kind in table}
+
+
+def _setting_value(kind: str, text: str) -> object:
+    if kind == "weights":
         return weights_of(text)
-    if isinstance(like, bool):
+    if kind == "flag":
         return text == "1"
-    if isinstance(like, (int, float)):
-        return type(like)(float(text)) if isinstance(like, float) else int(text)
-    return text
+    if kind == "whole":
+        return int(text)
+    return float(text) if kind == "number" else text
 
 
 class _Classifier(ClassifierMixin, _Learner):
@@ -160,7 +180,9 @@ class SVC(_Classifier):
     ``C``: the cost of an error. ``positive_weight``: a factor of C for positive examples. ``class_weight``:
     ``"balanced"``, or a dict of factors of C by class. ``multiclass``: ``"ovr"``, one class against the rest, or
     ``"ovo"``, each against each. ``probability``: also learn probabilities, by cross-validation. ``tolerance``: when
-    to stop. ``seed``: of that cross-validation. For the others see the head of this module.
+    to stop. ``inducing``: learn on features from this many examples, which alone support the model; 0 uses all.
+    ``keep_partial``: when interrupted, keep what is learned so far, with a warning. ``seed``: of that cross-validation
+    and of the inducing examples. For the others see the head of this module.
 
     >>> from espalier import SVC
     >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (C c) (D d))", "(S (C c) (D e))"]
@@ -171,8 +193,8 @@ class SVC(_Classifier):
 
     _learner = "svm"
     _settings = (
-        "C", "positive_weight", "class_weight", "multiclass", "probability", "tolerance", "max_iterations",
-        "no_shrinking", "seed",
+        "C", "positive_weight", "class_weight", "multiclass", "probability", "tolerance", "inducing", "max_iterations",
+        "no_shrinking", "keep_partial", "seed",
     )  # fmt: skip
 
     def __init__(
@@ -185,8 +207,10 @@ class SVC(_Classifier):
         multiclass: str = "ovr",
         probability: bool = False,
         tolerance: float = 0.001,
+        inducing: int = 0,
         max_iterations: int = 10_000_000,
         no_shrinking: bool = False,
+        keep_partial: bool = False,
         seed: int = 1,
         threads: int = 0,
         memory: int = 0,
@@ -199,8 +223,10 @@ class SVC(_Classifier):
         self.multiclass = multiclass
         self.probability = probability
         self.tolerance = tolerance
+        self.inducing = inducing
         self.max_iterations = max_iterations
         self.no_shrinking = no_shrinking
+        self.keep_partial = keep_partial
         self.seed = seed
         self.threads = threads
         self.memory = memory
@@ -228,8 +254,8 @@ class SVC(_Classifier):
 class SVR(RegressorMixin, _Learner):
     """Support vector regression for numbers.
 
-    ``C``: the cost of an error. ``epsilon``: errors up to this cost nothing. ``tolerance``: when to stop. For the
-    others see the head of this module.
+    ``C``: the cost of an error. ``epsilon``: errors up to this cost nothing. ``tolerance``: when to stop.
+    ``inducing``, ``keep_partial`` and ``seed`` as in :class:`SVC`. For the others see the head of this module.
 
     >>> from espalier import SVR
     >>> model = SVR(kernel="norm(sst)", C=10).fit(["(S (A a))", "(S (A b))", "(S (C c))"], [1.0, 1.5, 4.0])
@@ -238,7 +264,9 @@ class SVR(RegressorMixin, _Learner):
     """
 
     _learner = "svr"
-    _settings = ("C", "epsilon", "tolerance", "max_iterations", "no_shrinking")
+    _settings = (
+        "C", "epsilon", "tolerance", "inducing", "max_iterations", "no_shrinking", "keep_partial", "seed",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -247,8 +275,11 @@ class SVR(RegressorMixin, _Learner):
         C: float = 1.0,
         epsilon: float = 0.1,
         tolerance: float = 0.001,
+        inducing: int = 0,
         max_iterations: int = 10_000_000,
         no_shrinking: bool = False,
+        keep_partial: bool = False,
+        seed: int = 1,
         threads: int = 0,
         memory: int = 0,
         progress: Progress | None = None,
@@ -257,8 +288,11 @@ class SVR(RegressorMixin, _Learner):
         self.C = C
         self.epsilon = epsilon
         self.tolerance = tolerance
+        self.inducing = inducing
         self.max_iterations = max_iterations
         self.no_shrinking = no_shrinking
+        self.keep_partial = keep_partial
+        self.seed = seed
         self.threads = threads
         self.memory = memory
         self.progress = progress

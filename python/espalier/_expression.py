@@ -6,8 +6,10 @@ find the values in it, with their places, and put others there.
     norm(sst(tree, lambda=0.4, alpha=1)) + 0.3*poly(x, degree=3)^2
                    lambda      alpha       weight      degree   power
 
-A name that several kernels have gets the kernel's in front ("sst.lambda"), with a number where that occurs more than
-once ("sst2.lambda", "weight2"). So names depend on the form of an expression and never on its values.
+Names are those of the library (``--fix``, ``espalier info``): a name that several kernels have gets the kernel and its
+column in front, as in ``sst(src).lambda``, with a number where these are the same, as in ``sst()#2.lambda``. Several
+weights are ``weight.1`` and ``weight.2``, in the order in which the library computes them: what is weighted comes before
+its weight. So names depend on the form of an expression and never on its values.
 """
 
 from __future__ import annotations
@@ -28,11 +30,17 @@ _POWER = re.compile(rf"\^({_NUMBER})")
 class Value(NamedTuple):
     """One value of an expression."""
 
-    kernel: str  # "sst", or "" of weights and powers
-    occurrence: int  # of that kernel, or of weights or powers, from 1
+    leaf: int  # the number of the kernel, or -1 for weights and powers
     name: str  # "lambda", "lambda.NP", "weight", "power"
     start: int
     end: int
+
+
+class Leaf(NamedTuple):
+    """One kernel of an expression."""
+
+    kernel: str  # "sst"
+    column: str | None
 
 
 class Scan(NamedTuple):
@@ -40,56 +48,87 @@ class Scan(NamedTuple):
 
     values: dict[str, Value]
     columns: list[str]  # that it names, in their order
+    leaves: list[Leaf]
 
 
 def scan(text: str) -> Scan:
     """Finds all values and columns. O(characters)."""
     found: list[Value] = []
-    columns: dict[str, None] = {}
-    counts: Counter[str] = Counter()
+    leaves: list[Leaf] = []
+    waiting: list[list[Value]] = [[]]  # per open bracket: weights whose operand is not yet complete
     at = 0
     while at < len(text):
+        complete = False
         if (match := _KERNEL.match(text, at)) is not None:
+            if match[1] == "norm":
+                waiting.append([])
+                at = match.end()
+            else:
+                at = _scan_leaf(text, match, found, leaves)
+                complete = True
+        elif (match := _WEIGHT.match(text, at)) is not None:
+            waiting[-1].append(Value(-1, "weight", *match.span(1)))
             at = match.end()
-            if match[1] != "norm":
-                counts[match[1]] += 1
-                at = _scan_arguments(text, at, match[1], counts[match[1]], found, columns)
-        elif (match := _WEIGHT.match(text, at) or _POWER.match(text, at)) is not None:
-            name = "power" if text[at] == "^" else "weight"
-            counts[name] += 1
-            found.append(Value("", counts[name], name, *match.span(1)))
-            at = match.end()
+        elif text[at] == "(":
+            waiting.append([])
+            at += 1
+        elif text[at] == ")":
+            waiting.pop()
+            complete = True
+            at += 1
         else:
             at += 1
-    return Scan(_names(found, counts), list(columns))
+        if complete:
+            if (match := _POWER.match(text, at)) is not None:
+                found.append(Value(-1, "power", *match.span(1)))
+                at = match.end()
+            found.extend(reversed(waiting[-1]))
+            waiting[-1].clear()
+    columns = dict.fromkeys(leaf.column for leaf in leaves if leaf.column is not None)
+    return Scan(_names(found, leaves), list(columns), leaves)
 
 
-def _scan_arguments(
-    text: str, at: int, kernel: str, occurrence: int, found: list[Value], columns: dict[str, None]
-) -> int:
+def _scan_leaf(text: str, start: re.Match[str], found: list[Value], leaves: list[Leaf]) -> int:
+    at, column = start.end(), None
     if (match := _COLUMN.match(text, at)) is not None:
-        name = match[1]
-        columns[re.sub(r"\\(.)", r"\1", name[1:-1], flags=re.S) if name[0] == '"' else name] = None
+        column = match[1]
+        if column[0] == '"':
+            column = re.sub(r"\\(.)", r"\1", column[1:-1], flags=re.S)
         at = match.end()
+    leaves.append(Leaf(start[1], column))
     while text[at] != ")":
         if (match := _ARGUMENT.match(text, at)) is None:
             at += 1
             continue
-        found.append(Value(kernel, occurrence, match[1], *match.span(2)))
+        found.append(Value(len(leaves) - 1, match[1], *match.span(2)))
         at = match.end()
     return at + 1
 
 
-def _names(found: list[Value], counts: Counter[str]) -> dict[str, Value]:
-    same = Counter(value.name for value in found)
+def _names(found: list[Value], leaves: list[Leaf]) -> dict[str, Value]:
+    users: dict[str, set[int]] = {}
+    for value in found:
+        users.setdefault(value.name.partition(".")[0], set()).add(value.leaf)
+    fronts = [leaf_name(leaves, number) for number in range(len(leaves))]
+    operators = Counter(value.name for value in found if value.leaf < 0)
+    numbers: Counter[str] = Counter()
     names = {}
     for value in found:
-        number = str(value.occurrence) if counts[value.kernel or value.name] > 1 else ""
-        if not value.kernel:
-            names[value.name + number] = value
-        else:
-            names[value.name if same[value.name] == 1 else f"{value.kernel}{number}.{value.name}"] = value
+        name = value.name
+        if value.leaf < 0:
+            numbers[name] += 1
+            name += f".{numbers[name]}" if operators[name] > 1 else ""
+        elif len(users[name.partition(".")[0]]) > 1:
+            name = f"{fronts[value.leaf]}.{name}"
+        names[name] = value
     return names
+
+
+def leaf_name(leaves: list[Leaf], number: int) -> str:
+    """"sst(src)", or "sst()#2" where several are alike."""
+    leaf = leaves[number]
+    name = f"{leaf.kernel}({leaf.column or ''})"
+    return name if leaves.count(leaf) == 1 else f"{name}#{leaves[: number + 1].count(leaf)}"
 
 
 def read_value(text: str) -> int | float | str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ._estimators import SVC, SVR, DagPerceptron
+from ._estimators import _Learner
 from ._model import Model
-from ._processes import GPClassifier, GPRegressor
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -16,10 +15,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     A file knows classes by their texts: they are whole numbers if all of them look so, else strings.
     """
     model = Model.read(path)
-    process = GPClassifier if model.classes else GPRegressor
-    known = {"svm": SVC, "svr": SVR, "perceptron": DagPerceptron, "gp": process}
-    if model.learner not in known:
-        raise ValueError(f"{os.fspath(path)}: a model learned by {model.learner}, for which there is no estimator")
-    estimator = known[model.learner]()
-    estimator._adopt(model)
-    return estimator
+    for kind in _Learner._estimators:
+        if kind._suits(model):
+            estimator = kind()
+            estimator._adopt(model)
+            return estimator
+    raise ValueError(f"{os.fspath(path)}: a model learned by {model.learner}, for which there is no estimator")

@@ -26,7 +26,7 @@ class Model:
         self._handle = handle
         learner, kernel, classes, summary, finished = _espalier.model_info(handle)
         self.learner: str = decode(learner)
-        """``"svm"``, ``"svr"``, ``"perceptron"`` or ``"gp"``."""
+        """The name of the learner: ``"svm"``, ``"svr"``, ``"perceptron"``, ``"gp"`` ..."""
         self.kernel: str = decode(kernel)
         """The kernel expression in full, with the names of its columns."""
         self.classes: list[str] = [decode(name) for name in classes]

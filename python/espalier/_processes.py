@@ -21,8 +21,9 @@ from sklearn.base import RegressorMixin
 from . import _espalier
 from ._core import Progress, decode, encode
 from ._estimators import _Classifier, _Learner
-from ._expression import scan
+from ._expression import leaf_name, scan
 from ._kernel import Kernel
+from ._model import Model
 from ._targets import encode_classes, encode_values
 
 Array = np.ndarray[Any, Any]
@@ -76,14 +77,15 @@ class _Process(_Learner):
         """The decay that was learned for each label of ``sasst``, by label; where several kernels have such values,
         labels have the kernel in front. :func:`espalier.plot.symbol_weights` draws it."""
         text = self._fitted_model().kernel
-        found = [value for value in scan(text).values.values() if value.name.startswith("lambda.")]
-        several = len({(value.kernel, value.occurrence) for value in found}) > 1
+        kernel = scan(text)
+        found = [value for value in kernel.values.values() if value.name.startswith("lambda.")]
+        several = len({value.leaf for value in found}) > 1
         weights = {}
         for value in found:
             label = value.name.removeprefix("lambda.")
             if label.startswith('"'):
                 label = re.sub(r"\\(.)", r"\1", label[1:-1], flags=re.S)
-            front = f"{value.kernel}{value.occurrence}." if several else ""
+            front = f"{leaf_name(kernel.leaves, value.leaf)}." if several else ""
             weights[front + label] = float(text[value.start : value.end])
         return weights
 
@@ -137,6 +139,11 @@ class GPRegressor(RegressorMixin, _Process):
     """
 
     _likelihood = "gaussian"
+
+    @classmethod
+    def _suits(cls, model: Model) -> bool:
+        return super()._suits(model) and not model.classes
+
     _settings = (
         "noise", "mean", "standardise", "restarts", "fix", "tie", "group", "prior", "max_iterations", "tolerance",
         "inducing", "seed",
@@ -216,6 +223,11 @@ class GPClassifier(_Classifier, _Process):
     """
 
     _likelihood = "bernoulli"
+
+    @classmethod
+    def _suits(cls, model: Model) -> bool:
+        return super()._suits(model) and bool(model.classes)
+
     _settings = ("restarts", "fix", "tie", "group", "prior", "max_iterations", "tolerance", "seed")
 
     def __init__(

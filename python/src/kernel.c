@@ -146,13 +146,18 @@ static PyObject *gram_gradient(PyObject *module, PyObject *args)
     return ok ? Py_NewRef(Py_None) : NULL;
 }
 
-/* A table of parameters as [(name, default, range, help)]; `of` is esp_kernel_parameter or esp_learner_setting. */
+/* A table of parameters as [(name, default, range, help, kind)]; `of` is esp_kernel_parameter or esp_learner_setting. */
 static PyObject *parameters(const esp_parameter_info *(*of)(size_t, size_t), size_t index)
 {
+    static const char *const kinds[] = {
+        [ESP_KIND_NUMBER] = "number", [ESP_KIND_WHOLE] = "whole",     [ESP_KIND_FLAG] = "flag",
+        [ESP_KIND_CHOICE] = "choice", [ESP_KIND_WEIGHTS] = "weights", [ESP_KIND_RULES] = "rules",
+        [ESP_KIND_TEXT] = "text"};
     PyObject *list = PyList_New(0);
     const esp_parameter_info *info;
     for (size_t i = 0; list != NULL && (info = of(index, i)) != NULL; i++)
-        if (!espy_append(list, Py_BuildValue("(ssss)", info->name, info->default_value, info->range, info->help)))
+        if (!espy_append(list, Py_BuildValue("(sssss)", info->name, info->default_value, info->range, info->help,
+                                             kinds[info->kind])))
             Py_CLEAR(list);
     return list;
 }

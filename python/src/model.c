@@ -1,7 +1,17 @@
 /* Models: trained, read, written, asked for predictions. */
 #include "module.h"
 
-/* train(learner, kernel, dataset, [(name, value)], RUN) */
+#include <string.h>
+
+/* Whether a setting is on. */
+static bool is_on(const esp_setting *setting, size_t settings, const char *name)
+{
+    for (size_t i = 0; i < settings; i++)
+        if (strcmp(setting[i].name, name) == 0) return strcmp(setting[i].value, "1") == 0;
+    return false;
+}
+
+/* train(learner, kernel, dataset, [(name, value)], RUN): with keep-partial, an interrupt gives what was learned so far */
 static PyObject *train(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -19,7 +29,12 @@ static PyObject *train(PyObject *module, PyObject *args)
         return NULL;
     espy_begin(&call);
     const esp_status status = esp_train(learner, kernel, data, setting, settings, &call.run, &model, &call.error);
-    const bool ok = espy_end(&call, status);
+    bool ok = espy_end(&call, status);
+    if (!ok && model != NULL && is_on(setting, settings, "keep-partial") &&
+        PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+        PyErr_Clear();
+        ok = true;
+    }
     PyMem_Free(setting);
     return espy_wrap_model(ok, model);
 }

@@ -42,6 +42,20 @@ void espy_begin(espy_call *call)
     call->state = PyEval_SaveThread();
 }
 
+/* The library's sentence, with the argument of Python that could be another where that would help. */
+static PyObject *message_of(const esp_error *error)
+{
+    PyObject *message = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "backslashreplace");
+    if (message == NULL || error->setting == NULL) return message;
+    PyObject *value = PyUnicode_DecodeUTF8(error->value, (Py_ssize_t)strlen(error->value), "backslashreplace");
+    PyObject *longer = value == NULL               ? NULL
+                       : error->value[0] == '\0' ? PyUnicode_FromFormat("%U; %s= names one", message, error->setting)
+                                                   : PyUnicode_FromFormat("%U: %s=%R", message, error->setting, value);
+    Py_DECREF(message);
+    Py_XDECREF(value);
+    return longer;
+}
+
 bool espy_ok(esp_status status, const esp_error *error)
 {
     if (status == ESP_OK) return true;
@@ -50,7 +64,7 @@ bool espy_ok(esp_status status, const esp_error *error)
                      : status == ESP_ERR_IO        ? PyExc_OSError
                      : status == ESP_ERR_CANCELLED ? PyExc_KeyboardInterrupt
                                                    : PyExc_ValueError;
-    PyObject *message = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "backslashreplace");
+    PyObject *message = message_of(error);
     /* Of a known errno Python makes the subclass, such as FileNotFoundError. */
     PyObject *value = message != NULL && status == ESP_ERR_IO && error->system != 0
                           ? Py_BuildValue("(iO)", error->system, message)

@@ -3,8 +3,8 @@
  * Sizes are given as count and element size, and their product is checked. Every function returns NULL (or
  * false) when memory is out and leaves its arguments as they were. A build with ESPI_ALLOC_HOOK lets a test
  * make the n-th allocation fail. */
-#ifndef ESPI_ALLOC_H
-#define ESPI_ALLOC_H
+#ifndef ESPI_BASE_ALLOC_H
+#define ESPI_BASE_ALLOC_H
 
 #include <stdbool.h>
 #include <stddef.h>

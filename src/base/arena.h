@@ -1,6 +1,6 @@
 /* An arena: many small blocks with one lifetime, released together. Blocks never move. */
-#ifndef ESPI_ARENA_H
-#define ESPI_ARENA_H
+#ifndef ESPI_BASE_ARENA_H
+#define ESPI_BASE_ARENA_H
 
 #include <stddef.h>
 

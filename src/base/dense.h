@@ -1,8 +1,8 @@
 /* Dense linear algebra by LAPACK (OpenBLAS), for symmetric matrices stored row by row. A factor L is lower triangular,
  * A = L L^T, and stands in the lower triangle; what is above the diagonal is never looked at nor changed.
  * All may be called by several threads, which wait for each other. */
-#ifndef ESPI_DENSE_H
-#define ESPI_DENSE_H
+#ifndef ESPI_BASE_DENSE_H
+#define ESPI_BASE_DENSE_H
 
 #include "espalier.h"
 

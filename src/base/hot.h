@@ -2,8 +2,8 @@
  * name must be unique in the library although it must be static: compilers give the clones global names, and clang
  * gives what picks one a name that other files do not ask for. Left out under sanitizers, whose run time is not ready
  * yet when the choice is made. */
-#ifndef ESPI_HOT_H
-#define ESPI_HOT_H
+#ifndef ESPI_BASE_HOT_H
+#define ESPI_BASE_HOT_H
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)

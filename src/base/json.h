@@ -1,7 +1,7 @@
 /* JSON, written piece by piece. Commas come by themselves: a value follows another one unless it is the first in its
  * brackets, on its line, or behind a key. */
-#ifndef ESPI_JSON_H
-#define ESPI_JSON_H
+#ifndef ESPI_BASE_JSON_H
+#define ESPI_BASE_JSON_H
 
 #include "base/text.h"
 

@@ -1,6 +1,6 @@
 /* Numbers as text, independent of the locale. */
-#ifndef ESPI_NUMBER_H
-#define ESPI_NUMBER_H
+#ifndef ESPI_BASE_NUMBER_H
+#define ESPI_BASE_NUMBER_H
 
 #include <math.h>
 #include <stdbool.h>

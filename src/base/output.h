@@ -2,8 +2,8 @@
  *
  * "-" is standard output; a path that exists and is no regular file (a pipe, /dev/full) is written directly.
  * Write errors are remembered and told by espi_output_commit, so that writers need not check every call. */
-#ifndef ESPI_OUTPUT_H
-#define ESPI_OUTPUT_H
+#ifndef ESPI_BASE_OUTPUT_H
+#define ESPI_BASE_OUTPUT_H
 
 #include "espalier.h"
 

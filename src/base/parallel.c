@@ -10,7 +10,7 @@
 
 enum { MAX_WORKERS = 1024 };
 
-typedef struct job {
+typedef struct shared_work {
     const esp_run *run;
     const char *stage;
     size_t items;
@@ -25,10 +25,10 @@ typedef struct job {
     size_t failed_item;
     esp_status status;
     esp_error error;
-} job;
+} shared_work;
 
 typedef struct thread {
-    job *job;
+    shared_work *shared_work;
     espi_worker worker;
     esp_run run;
     pthread_t thread;
@@ -56,7 +56,7 @@ esp_status espi_progress_at_times(const esp_run *run, const char *stage, size_t 
     return espi_progress(run, stage, -1.0, err);
 }
 
-static void record(job *j, size_t item, esp_status status, const esp_error *error)
+static void record(shared_work *j, size_t item, esp_status status, const esp_error *error)
 {
     pthread_mutex_lock(&j->lock);
     if (j->status == ESP_OK || item < j->failed_item) {
@@ -73,11 +73,11 @@ static void record(job *j, size_t item, esp_status status, const esp_error *erro
 static int is_cancelled(void *user, const char *stage, double fraction)
 {
     (void)stage, (void)fraction;
-    job *j = user;
+    shared_work *j = user;
     return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
 }
 
-static void report(job *j, size_t done)
+static void report(shared_work *j, size_t done)
 {
     esp_error error = {0};
     const esp_status status = espi_progress(j->run, j->stage, (double)done / (double)j->items, &error);
@@ -86,7 +86,7 @@ static void report(job *j, size_t done)
 
 static void work(thread *self)
 {
-    job *j = self->job;
+    shared_work *j = self->shared_work;
     esp_error error = {0};
     while (!atomic_load(&j->failed)) {
         const size_t item = atomic_fetch_add(&j->next, 1);
@@ -100,7 +100,7 @@ static void work(thread *self)
 static void *work_beside(void *argument)
 {
     thread *self = argument;
-    job *j = self->job;
+    shared_work *j = self->shared_work;
     work(self);
     pthread_mutex_lock(&j->lock);
     j->running--;
@@ -110,7 +110,7 @@ static void *work_beside(void *argument)
 }
 
 /* Until the others have finished what they began. */
-static void wait_for_others(job *j)
+static void wait_for_others(shared_work *j)
 {
     enum { PAUSE = 50000000 }; /* nanoseconds between two questions whether to go on */
     pthread_mutex_lock(&j->lock);
@@ -129,7 +129,7 @@ static void wait_for_others(job *j)
     pthread_mutex_unlock(&j->lock);
 }
 
-static void start_job(job *j)
+static void start_job(shared_work *j)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -145,13 +145,13 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     const int count = espi_worker_count(run, items);
     thread *threads = espi_alloc((size_t)count, sizeof *threads);
     if (threads == NULL) return espi_no_memory(err);
-    job j = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
+    shared_work j = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
     start_job(&j);
-    threads[0] = (thread){.job = &j, .worker = {.number = 0, .run = run}};
+    threads[0] = (thread){.shared_work = &j, .worker = {.number = 0, .run = run}};
     int started = 1; /* a thread that cannot be started is done without: the others take its items */
     for (; started < count; started++) {
         thread *t = &threads[started];
-        *t = (thread){.job = &j, .run = {.threads = 1, .progress = is_cancelled, .user = &j}};
+        *t = (thread){.shared_work = &j, .run = {.threads = 1, .progress = is_cancelled, .user = &j}};
         t->run.memory = run != NULL ? run->memory : 0;
         t->worker = (espi_worker){.number = started, .run = &t->run};
         pthread_mutex_lock(&j.lock);

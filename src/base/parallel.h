@@ -4,8 +4,8 @@
  * If tasks fail, the error of the lowest failing item is returned, whatever the number of threads. The calling
  * thread is worker 0, and it alone reports progress and asks whether to stop; it goes on to ask while the others finish
  * what they have begun. */
-#ifndef ESPI_PARALLEL_H
-#define ESPI_PARALLEL_H
+#ifndef ESPI_BASE_PARALLEL_H
+#define ESPI_BASE_PARALLEL_H
 
 #include "espalier.h"
 

@@ -1,6 +1,6 @@
 /* A seeded generator (xoshiro256**, Blackman & Vigna 2021, seeded by splitmix64): the same numbers everywhere. */
-#ifndef ESPI_RANDOM_H
-#define ESPI_RANDOM_H
+#ifndef ESPI_BASE_RANDOM_H
+#define ESPI_BASE_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Sorting numbers. */
-#ifndef ESPI_SORT_H
-#define ESPI_SORT_H
+#ifndef ESPI_BASE_SORT_H
+#define ESPI_BASE_SORT_H
 
 #include <stddef.h>
 #include <stdint.h>

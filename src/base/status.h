@@ -1,6 +1,6 @@
 /* Status codes with a sentence: how every failure of the library is told. */
-#ifndef ESPI_STATUS_H
-#define ESPI_STATUS_H
+#ifndef ESPI_BASE_STATUS_H
+#define ESPI_BASE_STATUS_H
 
 #include "espalier.h"
 

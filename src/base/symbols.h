@@ -1,6 +1,6 @@
 /* A symbol table: byte strings (NUL bytes included) <-> dense numbers in order of first appearance. */
-#ifndef ESPI_SYMBOLS_H
-#define ESPI_SYMBOLS_H
+#ifndef ESPI_BASE_SYMBOLS_H
+#define ESPI_BASE_SYMBOLS_H
 
 #include "base/arena.h"
 

@@ -1,6 +1,6 @@
 /* A growing text. A zeroed one is empty; `failed` once memory was out, from when on it stays as it is. */
-#ifndef ESPI_TEXT_H
-#define ESPI_TEXT_H
+#ifndef ESPI_BASE_TEXT_H
+#define ESPI_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* Numbers with the precision of a double and an exponent that does not overflow: value = m * 2^e, m = 0 or
  * 0.5 <= |m| < 1. The slow way taken only where plain doubles overflow (lambda = 1 on large trees). */
-#ifndef ESPI_WIDE_H
-#define ESPI_WIDE_H
+#ifndef ESPI_BASE_WIDE_H
+#define ESPI_BASE_WIDE_H
 
 #include <math.h>
 #include <stdint.h>

@@ -152,10 +152,10 @@ bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names
     return ok;
 }
 
-espi_sparse espi_bag_row(const espi_bag *bag, size_t row)
+espi_sparse_row espi_bag_row(const espi_bag *bag, size_t row)
 {
     const size_t from = bag->row[row], entries = bag->row[row + 1] - from;
-    return entries > 0 ? (espi_sparse){bag->feature + from, bag->value + from, entries} : (espi_sparse){0};
+    return entries > 0 ? (espi_sparse_row){bag->feature + from, bag->value + from, entries} : (espi_sparse_row){0};
 }
 
 void espi_lists_free(espi_lists *lists)

@@ -1,8 +1,8 @@
 /* Bags: sparse vectors of one side of a Gram matrix, made from a column of vectors, from the words of sequences or
  * from the leaves of trees; and their inverted lists, by which one pass over a vector's features gives its dot
  * products with all the others. */
-#ifndef ESPI_BAG_H
-#define ESPI_BAG_H
+#ifndef ESPI_DATA_BAG_H
+#define ESPI_DATA_BAG_H
 
 #include "data/dataset.h"
 
@@ -16,11 +16,11 @@ typedef struct espi_bag { /* row r: entries row[r] .. row[r+1], features increas
     size_t row_capacity, feature_capacity, value_capacity, square_capacity, other_capacity;
 } espi_bag;
 
-typedef struct espi_sparse { /* one row, features increasing */
+typedef struct espi_sparse_row { /* one row, features increasing */
     const uint32_t *feature;
     const double *value;
     size_t entries;
-} espi_sparse;
+} espi_sparse_row;
 
 /* Puts rows of columns into bags. Set `names` and `grow`, the rest is zero; features not among the names are added to
  * them if `grow`, or else left out (but count in `square` and `other`). */
@@ -50,7 +50,7 @@ void espi_bag_reader_free(espi_bag_reader *reader);
 /* The bag of a whole column. False if memory is out. */
 bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names, bool grow);
 void espi_bag_free(espi_bag *bag);
-espi_sparse espi_bag_row(const espi_bag *bag, size_t row); /* valid until the bag changes */
+espi_sparse_row espi_bag_row(const espi_bag *bag, size_t row); /* valid until the bag changes */
 
 bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features);
 /* The other way round: the bag of `rows` rows that has these lists, without squares. */

@@ -2,8 +2,8 @@
  *
  * A reader calls espi_row_begin, sets every column of the row once, and calls espi_row_end, which refuses a row
  * that lacks a column or brings a new one ("ragged"). espi_row_drop forgets a row begun. */
-#ifndef ESPI_DATASET_H
-#define ESPI_DATASET_H
+#ifndef ESPI_DATA_DATASET_H
+#define ESPI_DATA_DATASET_H
 
 #include "data/forest.h"
 

@@ -38,8 +38,9 @@ static esp_status no_format(const espi_stream *s, size_t size, esp_error *err)
         espi_append(list, sizeof list, f->start);
         espi_append(list, sizeof list, ")");
     }
-    return espi_stream_fail(s, err, "%s is the start of no known format: %s; --from names one",
-                            espi_quote(s->at, size, quoted), list);
+    const esp_status status =
+        espi_stream_fail(s, err, "%s is the start of no known format: %s", espi_quote(s->at, size, quoted), list);
+    return espi_suggest(err, status, "format", NULL);
 }
 
 /* The format with the strongest claim to the first line; *format is left alone if there is no such line. */

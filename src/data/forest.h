@@ -3,8 +3,8 @@
  * A vertex is an inner node with all that is below it; its children are vertices with smaller numbers, or
  * leaves. Vertices with the same production (label, and the ordered labels of the children, each marked leaf
  * or inner) form a group and are numbered inside it in order of appearance. */
-#ifndef ESPI_FOREST_H
-#define ESPI_FOREST_H
+#ifndef ESPI_DATA_FOREST_H
+#define ESPI_DATA_FOREST_H
 
 #include "base/symbols.h"
 #include "espalier.h"

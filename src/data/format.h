@@ -1,8 +1,8 @@
 /* The table of data formats (formats.c): all that is known about a format stands in its row, and nobody else lists
  * formats. To add one, put its number behind the last of esp_format, its reader in reader.h and its row at the end of
  * the table. */
-#ifndef ESPI_FORMAT_H
-#define ESPI_FORMAT_H
+#ifndef ESPI_DATA_FORMAT_H
+#define ESPI_DATA_FORMAT_H
 
 #include "data/reader.h"
 #include "data/writer.h"

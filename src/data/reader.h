@@ -4,8 +4,8 @@
  *
  * Every failure of a reader carries its place in the file. A reader that fails leaves the stream inside the bad
  * example: the line end behind it is not taken. */
-#ifndef ESPI_READER_H
-#define ESPI_READER_H
+#ifndef ESPI_DATA_READER_H
+#define ESPI_DATA_READER_H
 
 #include "data/dataset.h"
 #include "data/stream.h"

@@ -1,7 +1,7 @@
 /* Pieces of a line of an .srl file (read_srl.c), for the reader of its trees and for the task that needs its
  * predicates. Each takes what it read from the stream, and fails with the place. */
-#ifndef ESPI_SRL_LINE_H
-#define ESPI_SRL_LINE_H
+#ifndef ESPI_DATA_SRL_LINE_H
+#define ESPI_DATA_SRL_LINE_H
 
 #include "base/text.h"
 #include "data/reader.h"

@@ -2,8 +2,8 @@
  *
  * Readers look at s->at .. s->end, ask for more with espi_stream_fill when they need it, and take bytes with
  * espi_stream_advance, which also counts lines. The buffer is small unless a token is long. */
-#ifndef ESPI_STREAM_H
-#define ESPI_STREAM_H
+#ifndef ESPI_DATA_STREAM_H
+#define ESPI_DATA_STREAM_H
 
 #include "espalier.h"
 

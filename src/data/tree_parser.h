@@ -6,8 +6,8 @@
  * Labels and leaves are runs of bytes other than blanks and brackets; a backslash before "(", ")", a blank or a
  * backslash makes it part of the label, before anything else it stands for itself (treebanks write 1\/2). `(A)`
  * inside a tree is the leaf A. An outer bracket without a label around one tree is taken off. */
-#ifndef ESPI_TREE_PARSER_H
-#define ESPI_TREE_PARSER_H
+#ifndef ESPI_DATA_TREE_PARSER_H
+#define ESPI_DATA_TREE_PARSER_H
 
 #include "data/forest.h"
 

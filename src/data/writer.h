@@ -1,7 +1,7 @@
 /* Writers: one file per format (write_*.c), and the helpers they share (writer.c). A writer first says whether the
  * format can hold the dataset. The table of formats (format.h) lists them; dataset_write.c chooses one. */
-#ifndef ESPI_WRITER_H
-#define ESPI_WRITER_H
+#ifndef ESPI_DATA_WRITER_H
+#define ESPI_DATA_WRITER_H
 
 #include "base/output.h"
 #include "base/text.h"

@@ -25,16 +25,16 @@ typedef struct view {
     } * seen;
 } view;
 
-typedef struct job {
+typedef struct explaining {
     const esp_explainer *explainer;
     esp_explain_options options; /* with defaults */
     const esp_run *run;
     size_t memory; /* of one search; the number of threads must not matter, so that all get the same */
     esp_explanation *x;
-    espi_goal *goal;   /* per function and term, or of an example per function */
-    esp_dataset *data; /* the example alone; NULL: the model is explained */
-    view *view;        /* per program */
-} job;
+    espi_shortlist *shortlist; /* per function and term, or of an example per function */
+    esp_dataset *data;         /* the example alone; NULL: the model is explained */
+    view *view;                /* per program */
+} explaining;
 
 static esp_explain_options with_defaults(const esp_explain_options *options, uint64_t effort)
 {
@@ -45,10 +45,10 @@ static esp_explain_options with_defaults(const esp_explain_options *options, uin
     return o;
 }
 
-static void end_job(job *j, size_t goals)
+static void end_job(explaining *j, size_t goals)
 {
-    for (size_t i = 0; j->goal != NULL && i < goals; i++) espi_goal_free(&j->goal[i]);
-    espi_free(j->goal);
+    for (size_t i = 0; j->shortlist != NULL && i < goals; i++) espi_shortlist_free(&j->shortlist[i]);
+    espi_free(j->shortlist);
     for (size_t i = 0; j->view != NULL && i < j->explainer->programs; i++) {
         view *v = &j->view[i];
         for (size_t t = 0; v->row != NULL && t < j->explainer->terms; t++) espi_free(v->row[t]);
@@ -65,24 +65,24 @@ static void end_job(job *j, size_t goals)
 }
 
 /* One term of one function: fragments, patterns, words, values. */
-static esp_status search(const job *j, size_t function, size_t term, espi_goal *goal, const esp_run *run,
-                         esp_error *err)
+static esp_status search(const explaining *j, size_t function, size_t term, espi_shortlist *shortlist,
+                         const esp_run *run, esp_error *err)
 {
     const espi_function *f = &j->x->function[function];
     const espi_program *p = espi_program_of(j->explainer, f->output);
     const espi_term_source *s = &p->source[term];
     const struct seen *seen = j->view != NULL ? &j->view[p - j->explainer->program].seen[term] : NULL;
-    const espi_quest q = {.term = term,
-                          .output = f->output - p->first,
-                          .sign = f->sign,
-                          .max_size = j->options.max_size,
-                          .effort = j->options.effort,
-                          .memory = j->memory,
-                          .run = run,
-                          .goal = goal};
+    const espi_feature_query q = {.term = term,
+                                  .output = f->output - p->first,
+                                  .sign = f->sign,
+                                  .max_size = j->options.max_size,
+                                  .effort = j->options.effort,
+                                  .memory = j->memory,
+                                  .run = run,
+                                  .shortlist = shortlist};
     esp_status status = ESP_OK;
     if (s->has_listed &&
-        !espi_search_listed(&s->listed, seen != NULL ? seen->column : NULL, seen != NULL ? seen->scale : 1.0, &q))
+        !espi_search_weight_list(&s->listed, seen != NULL ? seen->column : NULL, seen != NULL ? seen->scale : 1.0, &q))
         status = espi_no_memory(err);
     if (status == ESP_OK && s->has_trees)
         status = espi_search_fragments(&s->trees, seen != NULL ? &seen->tree : NULL, &q, err);
@@ -97,33 +97,33 @@ static size_t memory_of(const esp_run *run, size_t searches)
     return run != NULL && run->memory > 0 && searches > 0 ? run->memory / searches : usual_memory;
 }
 
-static void take_bound(espi_function *f, const espi_goal *goal)
+static void take_bound(espi_function *f, const espi_shortlist *shortlist)
 {
-    f->exact = f->exact && goal->exact;
-    if (goal->bound > f->bound) f->bound = goal->bound;
+    f->exact = f->exact && shortlist->exact;
+    if (shortlist->bound > f->bound) f->bound = shortlist->bound;
 }
 
 /* ------------------------------------------------------------------- a model */
 
 static esp_status search_model(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    const job *j = context;
+    const explaining *j = context;
     const size_t terms = j->explainer->terms;
-    return search(j, item / terms, item % terms, &j->goal[item], worker->run, err);
+    return search(j, item / terms, item % terms, &j->shortlist[item], worker->run, err);
 }
 
-static esp_status explain_model(job *j, esp_error *err)
+static esp_status explain_model(explaining *j, esp_error *err)
 {
     const size_t terms = j->explainer->terms, items = j->x->functions * terms;
     const int sign = j->options.sign;
     j->memory = memory_of(j->run, items);
-    j->goal = espi_alloc(items, sizeof *j->goal);
-    if (j->goal == NULL) return espi_no_memory(err);
-    for (size_t i = 0; i < items; i++) j->goal[i] = espi_goal_of(j->options.top, sign >= 0, sign <= 0, true);
+    j->shortlist = espi_alloc(items, sizeof *j->shortlist);
+    if (j->shortlist == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < items; i++) j->shortlist[i] = espi_shortlist_of(j->options.top, sign >= 0, sign <= 0, true);
     esp_status status = espi_parallel(j->run, "explaining", items, search_model, j, err);
     for (size_t i = 0; status == ESP_OK && i < items; i++) {
-        status = espi_explanation_take(j->x, j->explainer, i / terms, &j->goal[i].side[0], err);
-        take_bound(&j->x->function[i / terms], &j->goal[i]);
+        status = espi_explanation_take(j->x, j->explainer, i / terms, &j->shortlist[i].side[0], err);
+        take_bound(&j->x->function[i / terms], &j->shortlist[i]);
     }
     return status;
 }
@@ -131,7 +131,7 @@ static esp_status explain_model(job *j, esp_error *err)
 esp_status esp_explain(const esp_explainer *e, const esp_explain_options *options, const esp_run *run,
                        esp_explanation **out, esp_error *err)
 {
-    job j = {.explainer = e, .options = with_defaults(options, MODEL_EFFORT), .run = run};
+    explaining j = {.explainer = e, .options = with_defaults(options, MODEL_EFFORT), .run = run};
     size_t with_features = 0;
     *out = NULL;
     for (size_t t = 0; t < e->terms; t++) with_features += e->reason[t] == NULL;
@@ -147,7 +147,7 @@ esp_status esp_explain(const esp_explainer *e, const esp_explain_options *option
 /* ----------------------------------------------------------------- an example */
 
 /* The example as a dataset of its own, so that nothing grows with the data around it. */
-static esp_status take_row(job *j, const esp_dataset *data, size_t example, esp_error *err)
+static esp_status take_row(explaining *j, const esp_dataset *data, size_t example, esp_error *err)
 {
     bool *row = espi_alloc_zero(data->rows, sizeof *row), *column = espi_alloc(data->columns, sizeof *column);
     esp_status status = row == NULL || column == NULL ? espi_no_memory(err) : ESP_OK;
@@ -161,7 +161,8 @@ static esp_status take_row(job *j, const esp_dataset *data, size_t example, esp_
     return status;
 }
 
-static esp_status see_term(job *j, const espi_program *p, view *v, espi_workspace *w, size_t term, esp_error *err)
+static esp_status see_term(explaining *j, const espi_program *p, view *v, espi_workspace *w, size_t term,
+                           esp_error *err)
 {
     const espi_term *t = &j->explainer->term[term];
     const espi_term_source *s = &p->source[term];
@@ -181,13 +182,13 @@ static esp_status see_term(job *j, const espi_program *p, view *v, espi_workspac
     return seen->has_tree == s->has_trees && seen->has_sequence == s->has_sequences ? ESP_OK : espi_no_memory(err);
 }
 
-static esp_status see(job *j, const espi_program *p, view *v, esp_error *err)
+static esp_status see(explaining *j, const espi_program *p, view *v, esp_error *err)
 {
     espi_workspace *w = NULL;
     v->row = espi_alloc_zero(j->explainer->terms, sizeof *v->row);
     v->seen = espi_alloc_zero(j->explainer->terms, sizeof *v->seen);
     if (v->row == NULL || v->seen == NULL) return espi_no_memory(err);
-    esp_status status = espi_bind_like(p->bound, j->data, j->run, &v->bound, err);
+    esp_status status = espi_bind_to_cols(p->bound, j->data, j->run, &v->bound, err);
     if (status == ESP_OK) status = espi_workspace_new(v->bound, j->run, &w, err);
     for (size_t t = 0; status == ESP_OK && t < j->explainer->terms; t++) status = see_term(j, p, v, w, t, err);
     espi_workspace_free(w);
@@ -195,7 +196,7 @@ static esp_status see(job *j, const espi_program *p, view *v, esp_error *err)
 }
 
 /* The scores of the terms, by their kernel values; and where a term has no features, its support examples. */
-static esp_status sum_terms(const job *j, size_t function, espi_goal *goal, esp_error *err)
+static esp_status sum_terms(const explaining *j, size_t function, espi_shortlist *shortlist, esp_error *err)
 {
     const esp_explainer *e = j->explainer;
     espi_function *f = &j->x->function[function];
@@ -208,7 +209,7 @@ static esp_status sum_terms(const job *j, size_t function, espi_goal *goal, esp_
             const double c = f->sign * e->model->coefficient[i * e->model->outputs + f->output];
             const double key = c * v->row[t][i];
             sum += key;
-            if (e->reason[t] == NULL || !espi_goal_wants(goal, key)) continue;
+            if (e->reason[t] == NULL || !espi_shortlist_wants(shortlist, key)) continue;
             const espi_found found = {.key = key,
                                       .weight = c,
                                       .value = v->row[t][i],
@@ -217,7 +218,7 @@ static esp_status sum_terms(const job *j, size_t function, espi_goal *goal, esp_
                                       .kind = ESP_FEATURE_EXAMPLE,
                                       .step = (uint32_t[]){(uint32_t)i},
                                       .steps = 1};
-            if (!espi_goal_add(goal, &found)) return espi_no_memory(err);
+            if (!espi_shortlist_add(shortlist, &found)) return espi_no_memory(err);
         }
         j->x->term_score[function * e->terms + t] = sum;
         f->score += sum;
@@ -228,10 +229,10 @@ static esp_status sum_terms(const job *j, size_t function, espi_goal *goal, esp_
 
 static esp_status search_example(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    const job *j = context;
-    esp_status status = sum_terms(j, item, &j->goal[item], err);
+    const explaining *j = context;
+    esp_status status = sum_terms(j, item, &j->shortlist[item], err);
     for (size_t t = 0; status == ESP_OK && t < j->explainer->terms; t++)
-        status = search(j, item, t, &j->goal[item], worker->run, err);
+        status = search(j, item, t, &j->shortlist[item], worker->run, err);
     return status;
 }
 
@@ -268,7 +269,7 @@ static bool list_nodes(struct espi_shared *s, const espi_forest *f)
 }
 
 /* The shares of one term after the other are the largest thing in memory. */
-static esp_status check_room(const job *j, esp_error *err)
+static esp_status check_room(const explaining *j, esp_error *err)
 {
     const esp_explainer *e = j->explainer;
     double most = 0.0, bytes;
@@ -289,7 +290,7 @@ static esp_status check_room(const job *j, esp_error *err)
         j->x->example + 1, espi_size_text(most, need), espi_size_text((double)j->run->memory, limit));
 }
 
-static esp_status share_term(const job *j, size_t term, esp_error *err)
+static esp_status share_term(const explaining *j, size_t term, esp_error *err)
 {
     const esp_explainer *e = j->explainer;
     struct espi_shared *s = &j->x->shared[term];
@@ -306,8 +307,8 @@ static esp_status share_term(const job *j, size_t term, esp_error *err)
         const espi_term_source *source = &p->source[term];
         const struct seen *seen = &j->view[p - e->program].seen[term];
         const size_t output = f->output - p->first;
-        if (source->has_listed &&
-            !espi_listed_shares(&source->listed, seen->column, seen->scale, output, f->sign, s->share + o, functions))
+        if (source->has_listed && !espi_weight_list_shares(&source->listed, seen->column, seen->scale, output, f->sign,
+                                                           s->share + o, functions))
             status = espi_no_memory(err);
         if (status == ESP_OK && source->has_trees)
             status = espi_fragment_shares(&source->trees, &seen->tree, output, f->sign, j->run, s->share + o, functions,
@@ -319,28 +320,28 @@ static esp_status share_term(const job *j, size_t term, esp_error *err)
     return status;
 }
 
-static esp_status explain_row(job *j, esp_error *err)
+static esp_status explain_row(explaining *j, esp_error *err)
 {
     const esp_explainer *e = j->explainer;
     esp_explanation *x = j->x;
     j->memory = memory_of(j->run, x->functions);
     j->view = espi_alloc_zero(e->programs, sizeof *j->view);
-    j->goal = espi_alloc(x->functions, sizeof *j->goal);
+    j->shortlist = espi_alloc(x->functions, sizeof *j->shortlist);
     x->term_score = espi_alloc_zero(x->functions, e->terms * sizeof *x->term_score);
     if (j->options.shares) x->shared = espi_alloc_zero(e->terms, sizeof *x->shared);
     const bool ok =
-        j->view != NULL && j->goal != NULL && x->term_score != NULL && (x->shared != NULL || !j->options.shares);
-    for (size_t o = 0; j->goal != NULL && o < x->functions; o++)
-        j->goal[o] = espi_goal_of(j->options.top, true, true, false);
+        j->view != NULL && j->shortlist != NULL && x->term_score != NULL && (x->shared != NULL || !j->options.shares);
+    for (size_t o = 0; j->shortlist != NULL && o < x->functions; o++)
+        j->shortlist[o] = espi_shortlist_of(j->options.top, true, true, false);
     esp_status status = ok ? ESP_OK : espi_no_memory(err);
     for (size_t i = 0; status == ESP_OK && i < e->programs; i++) status = see(j, &e->program[i], &j->view[i], err);
     if (status == ESP_OK) status = check_room(j, err);
     if (status == ESP_OK) status = espi_parallel(j->run, "explaining", x->functions, search_example, j, err);
     for (size_t o = 0; status == ESP_OK && o < x->functions; o++) {
         const size_t first = x->features;
-        status = espi_explanation_take(x, e, o, &j->goal[o].side[0], err);
-        if (status == ESP_OK) status = espi_explanation_take(x, e, o, &j->goal[o].side[1], err);
-        take_bound(&x->function[o], &j->goal[o]);
+        status = espi_explanation_take(x, e, o, &j->shortlist[o].side[0], err);
+        if (status == ESP_OK) status = espi_explanation_take(x, e, o, &j->shortlist[o].side[1], err);
+        take_bound(&x->function[o], &j->shortlist[o]);
         x->function[o].rest = x->function[o].score - x->function[o].bias;
         for (size_t i = first; i < x->features; i++) x->function[o].rest -= x->feature[i].contribution;
     }
@@ -352,7 +353,7 @@ esp_status esp_explain_example(const esp_explainer *e, const esp_dataset *data, 
                                const esp_explain_options *options, const esp_run *run, esp_explanation **out,
                                esp_error *err)
 {
-    job j = {.explainer = e, .options = with_defaults(options, EXAMPLE_EFFORT), .run = run};
+    explaining j = {.explainer = e, .options = with_defaults(options, EXAMPLE_EFFORT), .run = run};
     *out = NULL;
     if (example >= data->rows)
         return espi_fail(err, ESP_ERR_PARAM, "there is no example %zu; there are %zu", example + 1, data->rows);

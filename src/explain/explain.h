@@ -1,6 +1,6 @@
 /* Explainers and explanations: what espalier.h promises about them, as it is held. */
-#ifndef ESPI_EXPLAIN_H
-#define ESPI_EXPLAIN_H
+#ifndef ESPI_EXPLAIN_EXPLAIN_H
+#define ESPI_EXPLAIN_EXPLAIN_H
 
 #include "explain/source.h"
 #include "kernel/expression/columns.h"
@@ -11,7 +11,7 @@ typedef struct espi_term_source { /* a term in one program; what it has not is z
     bool has_trees, has_sequences, has_listed;
     espi_tree_source trees;
     espi_seq_source sequences;
-    espi_listed listed;
+    espi_weight_list listed;
 } espi_term_source;
 
 /* Decision functions first .. first + outputs - 1 of the model, which have one kernel. */
@@ -70,7 +70,7 @@ const espi_program *espi_program_of(const esp_explainer *explainer, size_t outpu
 /* One with the decision functions that the options ask for, and no features yet. */
 esp_status espi_explanation_new(const esp_explainer *explainer, const esp_explain_options *options,
                                 esp_explanation **out, esp_error *err);
-/* Adds what a goal found for a function, the largest first. */
+/* Adds what a shortlist found for a function, the largest first. */
 esp_status espi_explanation_take(esp_explanation *explanation, const esp_explainer *explainer, size_t function,
                                  espi_ranking *side, esp_error *err);
 /* Copies of texts; NULL if memory is out. */

@@ -30,7 +30,7 @@ static void free_program(espi_program *p, size_t terms)
     for (size_t t = 0; p->source != NULL && t < terms; t++) {
         espi_tree_source_free(&p->source[t].trees);
         espi_seq_source_free(&p->source[t].sequences);
-        espi_listed_free(&p->source[t].listed);
+        espi_weight_list_free(&p->source[t].listed);
     }
     espi_free(p->source);
     espi_bound_free(p->bound);
@@ -176,13 +176,13 @@ static esp_status make_source(const esp_explainer *e, espi_program *p, size_t te
         status = espi_tree_source_make(&s->trees, leaf, column, c, p->outputs, err);
         s->has_trees = status == ESP_OK;
         s->has_listed = s->has_trees && espi_leaf_value(leaf, "bow") > 0.0;
-        if (s->has_listed) status = espi_listed_words(&s->listed, leaf, column, c, p->outputs, err);
+        if (s->has_listed) status = espi_weight_list_words(&s->listed, leaf, column, c, p->outputs, err);
     } else if (status == ESP_OK && from == ESPI_SUBSEQUENCES) {
         status = espi_seq_source_make(&s->sequences, leaf, column, c, p->outputs, err);
         s->has_sequences = true;
     } else if (status == ESP_OK) {
-        status = (from == ESPI_VALUES ? espi_listed_values : espi_listed_selected)(&s->listed, leaf, column, c,
-                                                                                   p->outputs, err);
+        status = (from == ESPI_VALUES ? espi_weight_list_values : espi_weight_list_selected)(&s->listed, leaf, column,
+                                                                                             c, p->outputs, err);
         s->has_listed = true;
     }
     espi_free(c);

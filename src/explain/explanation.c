@@ -135,7 +135,7 @@ static char *feature_text(const esp_explainer *e, const espi_term_source *s, con
     espi_text text = {0};
     bool ok = true;
     if (found->kind == ESP_FEATURE_EXAMPLE) ok = example_text(e->model, found->step[0], &text);
-    else if (is_listed(found, s)) espi_listed_text(&s->listed, found->step[0], &text);
+    else if (is_listed(found, s)) espi_weight_list_text(&s->listed, found->step[0], &text);
     else if (s->has_trees) ok = espi_fragment_text(&s->trees, found, &text);
     else ok = espi_pattern_text(&s->sequences, found, &text);
     if (ok) return espi_text_take(&text);
@@ -150,7 +150,7 @@ static bool facts_in(const espi_program *p, const espi_found *found, const char 
     if (is_listed(found, s)) {
         const size_t u =
             s->listed.selection == NULL ? found->step[0] : espi_symbols_find(&s->listed.names, text, strlen(text));
-        if (u < s->listed.features) espi_listed_facts(&s->listed, u, facts);
+        if (u < s->listed.features) espi_weight_list_facts(&s->listed, u, facts);
         return true;
     }
     return s->has_trees ? espi_fragment_facts(&s->trees, found, facts)

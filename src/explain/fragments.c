@@ -44,7 +44,7 @@ typedef struct bucket {     /* extensions of one open node by one production */
 typedef struct grower {
     const espi_tree_source *source;
     const espi_tree_example *example; /* NULL: the model */
-    const espi_quest *quest;
+    const espi_feature_query *query;
     bucket *bucket; /* per production */
     uint32_t *touched;
     size_t touches, touched_capacity;
@@ -100,7 +100,7 @@ static uint32_t production_of(const grower *g, int side, espi_ref vertex)
 
 static double f_of(const grower *g, espi_ref root)
 {
-    return g->quest->sign * g->source->f[root * g->source->outputs + g->quest->output];
+    return g->query->sign * g->source->f[root * g->source->outputs + g->query->output];
 }
 
 /* S and T of a list of open nodes in front of which others may stand. */
@@ -216,19 +216,19 @@ static bool list(const grower *g, const fragment *t, size_t k, uint32_t p, doubl
     const espi_found found = {.key = weight * value,
                               .weight = weight,
                               .value = value,
-                              .term = g->quest->term,
+                              .term = g->query->term,
                               .size = t->size + 1,
                               .kind = ESP_FEATURE_FRAGMENT,
                               .step = step,
                               .steps = 2 * (t->size + 1)};
-    const bool ok = espi_goal_add(g->quest->goal, &found);
+    const bool ok = espi_shortlist_add(g->query->shortlist, &found);
     espi_free(step);
     return ok;
 }
 
 /* Lists the extension if it is wanted, and pushes it if it may lead further. `before` and `behind` are the factors of
  * the open nodes on both sides. */
-static esp_status judge(grower *g, espi_best *best, const fragment *t, size_t k, uint32_t p, double before,
+static esp_status judge(grower *g, espi_best_first *best, const fragment *t, size_t k, uint32_t p, double before,
                         double behind, esp_error *err)
 {
     const espi_tree_source *s = g->source;
@@ -239,14 +239,15 @@ static esp_status judge(grower *g, espi_best *best, const fragment *t, size_t k,
     const double weight =
         factor * behind * espi_power(s->alpha[p], s->forest->production[p].inner) * espi_rank_sum(b->sum, b->size);
     if (!isfinite(weight * value)) return too_large(t->size + 1, s->lambda[p], err);
-    if (espi_goal_wants(g->quest->goal, weight * value) && !list(g, t, k, p, weight, value)) return espi_no_memory(err);
+    if (espi_shortlist_wants(g->query->shortlist, weight * value) && !list(g, t, k, p, weight, value))
+        return espi_no_memory(err);
     const double up = b->up * factor * value, down = b->down * factor * value;
-    if (t->size + 1 >= g->quest->max_size || espi_goal_hope(g->quest->goal, up, down) == 0.0) return ESP_OK;
+    if (t->size + 1 >= g->query->max_size || espi_shortlist_hope(g->query->shortlist, up, down) == 0.0) return ESP_OK;
     fragment *next = extend(g, t, k, p, b, factor);
     if (next == NULL) return espi_no_memory(err);
     next->state.up = up;
     next->state.down = down;
-    return espi_best_push(best, &next->state, err);
+    return espi_best_first_push(best, &next->state, err);
 }
 
 /* Sorts the occurrences by production, so that an extension finds its own side by side. */
@@ -268,7 +269,7 @@ static void sort_occurrences(grower *g, const fragment *t)
     }
 }
 
-static esp_status grow(void *context, espi_best *best, espi_state *state, esp_error *err)
+static esp_status grow(void *context, espi_best_first *best, espi_state *state, esp_error *err)
 {
     grower *g = context;
     const fragment *t = (const fragment *)(const void *)state;
@@ -334,7 +335,7 @@ static fragment *empty_fragment(grower *g)
 /* Where only complete subtrees count, each vertex is one feature. */
 static esp_status list_subtrees(const grower *g, esp_error *err)
 {
-    const espi_quest *q = g->quest;
+    const espi_feature_query *q = g->query;
     const espi_forest *f = g->source->forest;
     size_t *size = espi_alloc(f->vertices, sizeof *size);
     esp_status status = size == NULL ? espi_no_memory(err) : ESP_OK;
@@ -347,7 +348,7 @@ static esp_status list_subtrees(const grower *g, esp_error *err)
         }
         const double own = f_of(g, (espi_ref)v), key = own == 0.0 ? 0.0 : own * g->source->grown[v];
         if (!isfinite(key)) status = too_large(size[v], g->source->lambda[f->vertex[v].production], err);
-        if (status != ESP_OK || size[v] > q->max_size || !espi_goal_wants(q->goal, key)) continue;
+        if (status != ESP_OK || size[v] > q->max_size || !espi_shortlist_wants(q->shortlist, key)) continue;
         const espi_found found = {.key = key,
                                   .weight = key,
                                   .term = q->term,
@@ -355,29 +356,29 @@ static esp_status list_subtrees(const grower *g, esp_error *err)
                                   .kind = ESP_FEATURE_FRAGMENT,
                                   .step = (uint32_t[]){(uint32_t)v},
                                   .steps = 1};
-        if (!espi_goal_add(q->goal, &found)) status = espi_no_memory(err);
+        if (!espi_shortlist_add(q->shortlist, &found)) status = espi_no_memory(err);
     }
     espi_free(size);
     return status;
 }
 
 esp_status espi_search_fragments(const espi_tree_source *source, const espi_tree_example *example,
-                                 const espi_quest *quest, esp_error *err)
+                                 const espi_feature_query *query, esp_error *err)
 {
-    grower g = {.source = source, .example = example, .quest = quest};
+    grower g = {.source = source, .example = example, .query = query};
     if (source->forest->vertices == 0) return ESP_OK;
     if (source->complete && example == NULL) return list_subtrees(&g, err);
-    espi_best best = {.goal = quest->goal,
-                      .grow = grow,
-                      .free = free_fragment,
-                      .grower = &g,
-                      .effort = quest->effort,
-                      .memory = quest->memory,
-                      .run = quest->run};
+    espi_best_first best = {.shortlist = query->shortlist,
+                            .grow = grow,
+                            .free = free_fragment,
+                            .grower = &g,
+                            .effort = query->effort,
+                            .memory = query->memory,
+                            .run = query->run};
     g.bucket = espi_alloc_zero(source->forest->productions, sizeof *g.bucket);
     fragment *empty = g.bucket != NULL ? empty_fragment(&g) : NULL;
-    esp_status status = empty == NULL ? espi_no_memory(err) : espi_best_push(&best, &empty->state, err);
-    if (status == ESP_OK) status = espi_best_search(&best, err);
+    esp_status status = empty == NULL ? espi_no_memory(err) : espi_best_first_push(&best, &empty->state, err);
+    if (status == ESP_OK) status = espi_best_first_search(&best, err);
     espi_free(g.bucket);
     espi_free(g.touched);
     espi_free(g.tail);

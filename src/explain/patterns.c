@@ -42,7 +42,7 @@ typedef struct bucket { /* extensions by one symbol */
 typedef struct grower {
     const espi_seq_source *source;
     const espi_seq_example *example; /* NULL: the model */
-    const espi_quest *quest;
+    const espi_feature_query *query;
     size_t most;    /* tokens of a pattern */
     bucket *bucket; /* per symbol */
     uint32_t *touched;
@@ -188,7 +188,7 @@ static bool meet(grower *g, int side, uint32_t symbol, place p, bool write)
         b->phi_grown += p.weight * g->example->grown[token];
         return true;
     }
-    const double c = g->quest->sign * p.weight * g->source->coefficient[p.seq * g->source->outputs + g->quest->output];
+    const double c = g->query->sign * p.weight * g->source->coefficient[p.seq * g->source->outputs + g->query->output];
     b->sum += c;
     b->size += fabs(c);
     if (c > 0.0) b->up += c * g->source->grown[token];
@@ -234,7 +234,7 @@ static bool extend_side(grower *g, const pattern *u, int side, bool write)
     if (u->size == 0) {
         const espi_seqs *s = side == 1 && g->example == NULL ? NULL : seqs_at(g, side);
         for (size_t i = 0; s != NULL && ok && i < s->count; i++) {
-            if (side == 0 && g->source->coefficient[i * g->source->outputs + g->quest->output] == 0.0) continue;
+            if (side == 0 && g->source->coefficient[i * g->source->outputs + g->query->output] == 0.0) continue;
             for (size_t k = 0; ok && k < s->row[i + 1] - s->row[i]; k++) ok = meet_token(g, side, i, k, 1.0, write);
         }
         return ok;
@@ -255,17 +255,17 @@ static bool list(const grower *g, const pattern *u, uint32_t symbol, double weig
     const espi_found found = {.key = weight * value,
                               .weight = weight,
                               .value = value,
-                              .term = g->quest->term,
+                              .term = g->query->term,
                               .size = u->size + 1,
                               .kind = ESP_FEATURE_PATTERN,
                               .step = step,
                               .steps = u->size + 1};
-    const bool ok = espi_goal_add(g->quest->goal, &found);
+    const bool ok = espi_shortlist_add(g->query->shortlist, &found);
     espi_free(step);
     return ok;
 }
 
-static esp_status judge(grower *g, espi_best *best, const pattern *u, uint32_t symbol, esp_error *err)
+static esp_status judge(grower *g, espi_best_first *best, const pattern *u, uint32_t symbol, esp_error *err)
 {
     const bucket *b = &g->bucket[symbol];
     const bool model = g->example == NULL;
@@ -274,11 +274,11 @@ static esp_status judge(grower *g, espi_best *best, const pattern *u, uint32_t s
     if (!isfinite(weight * value))
         return espi_fail(err, ESP_ERR_RANGE, "the weight of a pattern of %zu tokens is too large for a number",
                          u->size + 1);
-    if (espi_goal_wants(g->quest->goal, weight * value) && !list(g, u, symbol, weight, value))
+    if (espi_shortlist_wants(g->query->shortlist, weight * value) && !list(g, u, symbol, weight, value))
         return espi_no_memory(err);
     const double follows = model ? 1.0 : b->phi_grown * g->example->scale;
     const double up = b->up * follows, down = b->down * follows;
-    if (u->size + 1 >= g->most || espi_goal_hope(g->quest->goal, up, down) == 0.0) return ESP_OK;
+    if (u->size + 1 >= g->most || espi_shortlist_hope(g->query->shortlist, up, down) == 0.0) return ESP_OK;
     pattern *next = new_pattern(u->size + 1, b->count[0], b->count[1]);
     if (next == NULL) return espi_no_memory(err);
     if (u->size > 0) memcpy(next->step, u->step, u->size * sizeof *next->step);
@@ -288,7 +288,7 @@ static esp_status judge(grower *g, espi_best *best, const pattern *u, uint32_t s
             memcpy(next->at[side], g->place[side] + b->at[side] - b->count[side], b->count[side] * sizeof(place));
     next->state.up = up;
     next->state.down = down;
-    return espi_best_push(best, &next->state, err);
+    return espi_best_first_push(best, &next->state, err);
 }
 
 /* Where the places of each symbol go. */
@@ -307,7 +307,7 @@ static bool lay_out(grower *g)
     return true;
 }
 
-static esp_status grow(void *context, espi_best *best, espi_state *state, esp_error *err)
+static esp_status grow(void *context, espi_best_first *best, espi_state *state, esp_error *err)
 {
     grower *g = context;
     const pattern *u = (const pattern *)(const void *)state;
@@ -323,23 +323,23 @@ static esp_status grow(void *context, espi_best *best, espi_state *state, esp_er
     return status;
 }
 
-esp_status espi_search_patterns(const espi_seq_source *source, const espi_seq_example *example, const espi_quest *quest,
-                                esp_error *err)
+esp_status espi_search_patterns(const espi_seq_source *source, const espi_seq_example *example,
+                                const espi_feature_query *query, esp_error *err)
 {
-    grower g = {.source = source, .example = example, .quest = quest};
-    g.most = quest->max_size < source->rule.n ? quest->max_size : source->rule.n;
-    espi_best best = {.goal = quest->goal,
-                      .grow = grow,
-                      .free = free_pattern,
-                      .grower = &g,
-                      .effort = quest->effort,
-                      .memory = quest->memory,
-                      .run = quest->run};
+    grower g = {.source = source, .example = example, .query = query};
+    g.most = query->max_size < source->rule.n ? query->max_size : source->rule.n;
+    espi_best_first best = {.shortlist = query->shortlist,
+                            .grow = grow,
+                            .free = free_pattern,
+                            .grower = &g,
+                            .effort = query->effort,
+                            .memory = query->memory,
+                            .run = query->run};
     g.bucket = espi_alloc_zero(source->seqs.symbols, sizeof *g.bucket);
     pattern *empty = g.bucket != NULL ? new_pattern(0, 0, 0) : NULL;
     if (empty != NULL) empty->state.up = empty->state.down = HUGE_VAL;
-    esp_status status = empty == NULL ? espi_no_memory(err) : espi_best_push(&best, &empty->state, err);
-    if (status == ESP_OK) status = espi_best_search(&best, err);
+    esp_status status = empty == NULL ? espi_no_memory(err) : espi_best_first_push(&best, &empty->state, err);
+    if (status == ESP_OK) status = espi_best_first_search(&best, err);
     espi_free(g.bucket);
     espi_free(g.touched);
     espi_free(g.place[0]);

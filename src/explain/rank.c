@@ -9,9 +9,10 @@
 
 /* ------------------------------------------------------------------- ranking */
 
-espi_goal espi_goal_of(size_t top, bool up, bool down, bool together)
+espi_shortlist espi_shortlist_of(size_t top, bool up, bool down, bool together)
 {
-    return (espi_goal){.side = {{.top = top}, {.top = top}}, .together = together, .wanted = {up, down}, .exact = true};
+    return (espi_shortlist){
+        .side = {{.top = top}, {.top = top}}, .together = together, .wanted = {up, down}, .exact = true};
 }
 
 static void free_found(espi_found *found)
@@ -20,10 +21,10 @@ static void free_found(espi_found *found)
     *found = (espi_found){0};
 }
 
-void espi_goal_free(espi_goal *goal)
+void espi_shortlist_free(espi_shortlist *shortlist)
 {
     for (size_t s = 0; s < 2; s++) {
-        espi_ranking *r = &goal->side[s];
+        espi_ranking *r = &shortlist->side[s];
         for (size_t i = 0; i < r->count; i++) free_found(&r->item[i]);
         for (size_t i = 0; i < r->ties; i++) free_found(&r->tie[i]);
         espi_free(r->item);
@@ -32,9 +33,9 @@ void espi_goal_free(espi_goal *goal)
     }
 }
 
-static const espi_ranking *side_of(const espi_goal *goal, bool up)
+static const espi_ranking *side_of(const espi_shortlist *shortlist, bool up)
 {
-    return goal->wanted[up ? 0 : 1] ? &goal->side[up || goal->together ? 0 : 1] : NULL;
+    return shortlist->wanted[up ? 0 : 1] ? &shortlist->side[up || shortlist->together ? 0 : 1] : NULL;
 }
 
 /* What a key must exceed. */
@@ -49,16 +50,16 @@ static bool is_tie(const espi_ranking *r, double key)
     return r->count == r->top && fabs(key) <= least(r) && fabs(key) * (1.0 + ESPI_RANK_TIE) >= fabs(r->item[0].key);
 }
 
-bool espi_goal_wants(const espi_goal *goal, double key)
+bool espi_shortlist_wants(const espi_shortlist *shortlist, double key)
 {
-    const espi_ranking *r = side_of(goal, key > 0.0);
+    const espi_ranking *r = side_of(shortlist, key > 0.0);
     if (key == 0.0 || r == NULL || r->top == 0) return false;
     return fabs(key) > least(r) || (r->ties < ESPI_RANK_TIES && is_tie(r, key));
 }
 
-double espi_goal_hope(const espi_goal *goal, double up, double down)
+double espi_shortlist_hope(const espi_shortlist *shortlist, double up, double down)
 {
-    const espi_ranking *plus = side_of(goal, true), *minus = side_of(goal, false);
+    const espi_ranking *plus = side_of(shortlist, true), *minus = side_of(shortlist, false);
     double hope = 0.0;
     if (plus != NULL && plus->top > 0 && up > least(plus)) hope = up;
     if (minus != NULL && minus->top > 0 && down > least(minus) && down > hope) hope = down;
@@ -117,9 +118,9 @@ static bool replace_least(espi_ranking *r, espi_found found)
     return true;
 }
 
-bool espi_goal_add(espi_goal *goal, const espi_found *found)
+bool espi_shortlist_add(espi_shortlist *shortlist, const espi_found *found)
 {
-    espi_ranking *r = &goal->side[found->key > 0.0 || goal->together ? 0 : 1];
+    espi_ranking *r = &shortlist->side[found->key > 0.0 || shortlist->together ? 0 : 1];
     espi_found copy = *found;
     copy.step = espi_alloc(found->steps, sizeof *copy.step);
     if (copy.step == NULL) return false;
@@ -151,14 +152,14 @@ static bool before(const espi_state *a, const espi_state *b)
     return a->hope != b->hope ? a->hope > b->hope : a->serial < b->serial;
 }
 
-static void drop(espi_best *b, espi_state *state)
+static void drop(espi_best_first *b, espi_state *state)
 {
     if (state != NULL) b->free(state);
 }
 
-esp_status espi_best_push(espi_best *b, espi_state *state, esp_error *err)
+esp_status espi_best_first_push(espi_best_first *b, espi_state *state, esp_error *err)
 {
-    state->hope = espi_goal_hope(b->goal, state->up, state->down);
+    state->hope = espi_shortlist_hope(b->shortlist, state->up, state->down);
     if (state->hope == 0.0) {
         drop(b, state);
         return ESP_OK;
@@ -175,7 +176,7 @@ esp_status espi_best_push(espi_best *b, espi_state *state, esp_error *err)
     return ESP_OK;
 }
 
-static espi_state *pop(espi_best *b)
+static espi_state *pop(espi_best_first *b)
 {
     espi_state *first = b->heap[0], *last = b->heap[--b->states];
     size_t at = 0;
@@ -193,17 +194,17 @@ static espi_state *pop(espi_best *b)
 }
 
 /* What the states that are left could still lead to. */
-static void give_up(espi_best *b)
+static void give_up(espi_best_first *b)
 {
     for (size_t i = 0; i < b->states; i++) {
-        const double hope = espi_goal_hope(b->goal, b->heap[i]->up, b->heap[i]->down);
+        const double hope = espi_shortlist_hope(b->shortlist, b->heap[i]->up, b->heap[i]->down);
         if (hope == 0.0) continue;
-        b->goal->exact = false;
-        if (hope > b->goal->bound) b->goal->bound = hope;
+        b->shortlist->exact = false;
+        if (hope > b->shortlist->bound) b->shortlist->bound = hope;
     }
 }
 
-esp_status espi_best_search(espi_best *b, esp_error *err)
+esp_status espi_best_first_search(espi_best_first *b, esp_error *err)
 {
     esp_status status = ESP_OK;
     for (; status == ESP_OK && b->states > 0; b->grown++) {
@@ -214,7 +215,7 @@ esp_status espi_best_search(espi_best *b, esp_error *err)
         if (b->grown % PULSE == 0) status = espi_progress(b->run, "searching", -1.0, err);
         espi_state *state = pop(b);
         /* The list may have become better since the state was pushed. */
-        if (status == ESP_OK && espi_goal_hope(b->goal, state->up, state->down) > 0.0)
+        if (status == ESP_OK && espi_shortlist_hope(b->shortlist, state->up, state->down) > 0.0)
             status = b->grow(b->grower, b, state, err);
         drop(b, state);
     }

@@ -4,8 +4,8 @@
  * A search grows features one step at a time; whatever grows from a state has a key within [-down, up] of that state,
  * so that the state with the largest such bound is grown next, and nothing is left to do once no bound exceeds what is
  * listed already. */
-#ifndef ESPI_RANK_H
-#define ESPI_RANK_H
+#ifndef ESPI_EXPLAIN_RANK_H
+#define ESPI_EXPLAIN_RANK_H
 
 #include "espalier.h"
 
@@ -35,22 +35,22 @@ typedef struct espi_ranking { /* the best `top`, a heap with the least in front 
 } espi_ranking;
 
 /* What a search fills: keys above 0 go to side[0], others to side[1], or with `together` all to side[0]. */
-typedef struct espi_goal {
+typedef struct espi_shortlist {
     espi_ranking side[2];
     bool together;
     bool wanted[2]; /* keys above 0, keys below 0 */
     bool exact;
     double bound; /* where it is not: no key that was left out is larger in absolute value */
-} espi_goal;
+} espi_shortlist;
 
-espi_goal espi_goal_of(size_t top, bool up, bool down, bool together);
-void espi_goal_free(espi_goal *goal);
+espi_shortlist espi_shortlist_of(size_t top, bool up, bool down, bool together);
+void espi_shortlist_free(espi_shortlist *shortlist);
 /* Whether a feature of this key would be listed. */
-bool espi_goal_wants(const espi_goal *goal, double key);
+bool espi_shortlist_wants(const espi_shortlist *shortlist, double key);
 /* Lists it, a copy of its steps included; the caller asked before. False if memory is out. */
-bool espi_goal_add(espi_goal *goal, const espi_found *found);
+bool espi_shortlist_add(espi_shortlist *shortlist, const espi_found *found);
 /* The larger of two bounds on keys, 0 where neither can lead to a feature that would be listed. */
-double espi_goal_hope(const espi_goal *goal, double up, double down);
+double espi_shortlist_hope(const espi_shortlist *shortlist, double up, double down);
 /* Puts what is equal to the least behind the others, which are then no heap any more: count may exceed top. False if
  * memory is out. */
 bool espi_ranking_join(espi_ranking *ranking);
@@ -64,11 +64,11 @@ typedef struct espi_state { /* growers put their own fields behind this */
     size_t bytes; /* that it holds */
 } espi_state;
 
-typedef struct espi_best {
-    espi_goal *goal;
-    /* Puts the features that are one step larger into the goal, and those that may lead further into the search
-     * (espi_best_push). */
-    esp_status (*grow)(void *grower, struct espi_best *best, espi_state *state, esp_error *err);
+typedef struct espi_best_first {
+    espi_shortlist *shortlist;
+    /* Puts the features that are one step larger into the shortlist, and those that may lead further into the search
+     * (espi_best_first_push). */
+    esp_status (*grow)(void *grower, struct espi_best_first *best, espi_state *state, esp_error *err);
     void (*free)(espi_state *state);
     void *grower;
     uint64_t effort; /* states to grow at most */
@@ -77,12 +77,12 @@ typedef struct espi_best {
     espi_state **heap;
     size_t states, capacity, bytes;
     uint64_t serial, grown;
-} espi_best;
+} espi_best_first;
 
 /* Takes the state, also on failure; it is dropped where it leads to nothing that would be listed. */
-esp_status espi_best_push(espi_best *best, espi_state *state, esp_error *err);
-/* Grows until nothing is left, or sets goal->bound where effort or memory are spent; what is pushed first is grown in
- * any case, so that there is a bound. All states are freed. */
-esp_status espi_best_search(espi_best *best, esp_error *err);
+esp_status espi_best_first_push(espi_best_first *best, espi_state *state, esp_error *err);
+/* Grows until nothing is left, or sets shortlist->bound where effort or memory are spent; what is pushed first is grown
+ * in any case, so that there is a bound. All states are freed. */
+esp_status espi_best_first_search(espi_best_first *best, esp_error *err);
 
 #endif

@@ -4,8 +4,8 @@
  * K(x_i, x) = s_i s(x) sum over features u of scale_u v_u(x_i) v_u(x), with s = 1 or 1/sqrt of the self-value; so a
  * feature weighs scale_u sum_i c_ik s_i v_u(x_i), weights of the expression taken into c. All coefficients below are of
  * this kind. */
-#ifndef ESPI_SOURCE_H
-#define ESPI_SOURCE_H
+#ifndef ESPI_EXPLAIN_SOURCE_H
+#define ESPI_EXPLAIN_SOURCE_H
 
 #include "explain/rank.h"
 #include "data/bag.h"
@@ -13,7 +13,7 @@
 #include "kernel/sequence/sequence.h"
 
 /* What is to be searched. */
-typedef struct espi_quest {
+typedef struct espi_feature_query {
     size_t term;
     size_t output; /* of the source */
     double sign;   /* 1, or -1 to turn the decision function round */
@@ -21,8 +21,8 @@ typedef struct espi_quest {
     uint64_t effort;
     size_t memory; /* bytes that the search may hold */
     const esp_run *run;
-    espi_goal *goal;
-} espi_quest;
+    espi_shortlist *shortlist;
+} espi_feature_query;
 
 /* ------------------------------------------- fragments of trees (fragments.c) */
 
@@ -62,7 +62,7 @@ void espi_tree_example_free(espi_tree_example *example);
 
 /* Fragments of the model, or of one example (`example` not NULL), whose keys are contributions then. */
 esp_status espi_search_fragments(const espi_tree_source *source, const espi_tree_example *example,
-                                 const espi_quest *quest, esp_error *err);
+                                 const espi_feature_query *query, esp_error *err);
 
 /* What is told of a feature besides its key: weight[k] in all outputs, and where support examples have it. */
 typedef struct espi_facts {
@@ -106,15 +106,15 @@ bool espi_seq_example_make(espi_seq_example *example, const espi_seq_source *sou
                            double scale);
 void espi_seq_example_free(espi_seq_example *example);
 
-esp_status espi_search_patterns(const espi_seq_source *source, const espi_seq_example *example, const espi_quest *quest,
-                                esp_error *err);
+esp_status espi_search_patterns(const espi_seq_source *source, const espi_seq_example *example,
+                                const espi_feature_query *query, esp_error *err);
 bool espi_pattern_facts(const espi_seq_source *source, const espi_found *found, espi_facts *facts);
 bool espi_pattern_text(const espi_seq_source *source, const espi_found *found, espi_text *text);
 
-/* ----------------------------------------------- features in a list (listed.c) */
+/* ----------------------------------------------- features in a list (weight_list.c) */
 
 /* Words of trees, values of vectors, and what fseq and fsst selected: few enough to have a weight each. */
-typedef struct espi_listed {
+typedef struct espi_weight_list {
     esp_feature_kind kind;
     size_t features, outputs;
     double *weight;      /* feature u, output k: weight[u * outputs + k] */
@@ -123,23 +123,24 @@ typedef struct espi_listed {
     espi_symbols names;  /* of the features; of selected patterns their texts */
     const espi_leaf *leaf;
     const espi_selection *selection; /* of fseq and fsst; else NULL */
-} espi_listed;
+} espi_weight_list;
 
-esp_status espi_listed_words(espi_listed *listed, const espi_leaf *leaf, const espi_column *support,
-                             const double *coefficient, size_t outputs, esp_error *err);
-esp_status espi_listed_values(espi_listed *listed, const espi_leaf *leaf, const espi_column *support,
-                              const double *coefficient, size_t outputs, esp_error *err);
-esp_status espi_listed_selected(espi_listed *listed, const espi_leaf *leaf, const espi_column *support,
-                                const double *coefficient, size_t outputs, esp_error *err);
-void espi_listed_free(espi_listed *listed);
+esp_status espi_weight_list_words(espi_weight_list *listed, const espi_leaf *leaf, const espi_column *support,
+                                  const double *coefficient, size_t outputs, esp_error *err);
+esp_status espi_weight_list_values(espi_weight_list *listed, const espi_leaf *leaf, const espi_column *support,
+                                   const double *coefficient, size_t outputs, esp_error *err);
+esp_status espi_weight_list_selected(espi_weight_list *listed, const espi_leaf *leaf, const espi_column *support,
+                                     const double *coefficient, size_t outputs, esp_error *err);
+void espi_weight_list_free(espi_weight_list *listed);
 
 /* Features of the model, or of the one example of a column with the scale of its norm. */
-bool espi_search_listed(const espi_listed *listed, const espi_column *column, double scale, const espi_quest *quest);
-void espi_listed_facts(const espi_listed *listed, size_t feature, espi_facts *facts);
-void espi_listed_text(const espi_listed *listed, size_t feature, espi_text *text);
+bool espi_search_weight_list(const espi_weight_list *listed, const espi_column *column, double scale,
+                             const espi_feature_query *query);
+void espi_weight_list_facts(const espi_weight_list *listed, size_t feature, espi_facts *facts);
+void espi_weight_list_text(const espi_weight_list *listed, size_t feature, espi_text *text);
 /* share[node * stride] +=, as above: a word's to its leaf, a selected fragment's to its nodes. */
-bool espi_listed_shares(const espi_listed *listed, const espi_column *column, double scale, size_t output, double sign,
-                        double *share, size_t stride);
+bool espi_weight_list_shares(const espi_weight_list *listed, const espi_column *column, double scale, size_t output,
+                             double sign, double *share, size_t stride);
 
 /* ------------------------------------------------------------ nodes of a tree */
 

@@ -3,8 +3,8 @@
  * All that differs between learners is a field of espi_learner; training, cross-validation and grid search (train/)
  * know them only through it. To add a learner: write its class, its table of settings and what it does in a folder
  * beside the others, name it in train/registry.c, and test it against its definition (CONTRIBUTING.md). */
-#ifndef ESPI_LEARNER_H
-#define ESPI_LEARNER_H
+#ifndef ESPI_LEARN_LEARNER_H
+#define ESPI_LEARN_LEARNER_H
 
 #include "base/text.h"
 #include "kernel/expression/kernel.h"
@@ -14,8 +14,8 @@ typedef struct espi_learner espi_learner;
 
 /* --------------------------------------------------------------- settings */
 
-/* The values of a learner's settings. Each learner puts its own fields behind this, and one table says what they are.
- */
+/* The values of a learner's settings. Each learner puts its own fields behind
+ * this, and one table says what they are. */
 typedef struct espi_settings {
     const espi_learner *learner;
     uint64_t seed;

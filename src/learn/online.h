@@ -1,7 +1,7 @@
 /* Learners that take one example after the other: what they do beyond espi_learner. Runs over data and streams,
  * checkpoints and resuming (train/online.c) know them only through this. */
-#ifndef ESPI_ONLINE_H
-#define ESPI_ONLINE_H
+#ifndef ESPI_LEARN_ONLINE_H
+#define ESPI_LEARN_ONLINE_H
 
 #include "learn/learner.h"
 

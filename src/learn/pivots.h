@@ -3,8 +3,8 @@
  * With pivots S and K(S, S) = L L', the factor F = L^-1 K(S, .) gives K ~ F'F, the Nystroem approximation; it is exact
  * where K has no larger rank. Pivots are drawn one after the other, example i with probability proportional to
  * (K - F'F)(i, i): randomly pivoted Cholesky (Chen, Epperly, Tropp, Webber 2023). */
-#ifndef ESPI_PIVOTS_H
-#define ESPI_PIVOTS_H
+#ifndef ESPI_LEARN_PIVOTS_H
+#define ESPI_LEARN_PIVOTS_H
 
 #include "kernel/evaluate/bound.h"
 

@@ -1,6 +1,6 @@
 /* Predictions of classes or numbers, from scores of decision functions. */
-#ifndef ESPI_PREDICTIONS_H
-#define ESPI_PREDICTIONS_H
+#ifndef ESPI_LEARN_PREDICTIONS_H
+#define ESPI_LEARN_PREDICTIONS_H
 
 #include "learn/targets.h"
 

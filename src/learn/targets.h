@@ -1,6 +1,6 @@
 /* What is to be learned: the targets of all examples of a dataset, as classes or as numbers; and weights of classes. */
-#ifndef ESPI_TARGETS_H
-#define ESPI_TARGETS_H
+#ifndef ESPI_LEARN_TARGETS_H
+#define ESPI_LEARN_TARGETS_H
 
 #include "data/dataset.h"
 

@@ -22,8 +22,8 @@
  * from the pattern
  *
  *     f(a', b') <= max(f(a, 0), f(0, b)),     in x and y:  max(f(y, y), f(x-y, 0)). */
-#ifndef ESPI_METRIC_H
-#define ESPI_METRIC_H
+#ifndef ESPI_MINE_METRIC_H
+#define ESPI_MINE_METRIC_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  * pattern that is one step longer is counted there, kept if its statistic reaches the threshold, and grown further
  * unless no longer one can reach it (metric.h) or support and length forbid it. Every pattern is met once, by its only
  * shorter one. */
-#ifndef ESPI_MINE_H
-#define ESPI_MINE_H
+#ifndef ESPI_MINE_MINE_H
+#define ESPI_MINE_MINE_H
 
 #include "kernel/pattern/pattern.h"
 #include "mine/metric.h"

@@ -53,13 +53,13 @@ typedef struct miner { /* one thread's */
     espi_mine_stats stats;
 } miner;
 
-typedef struct job {
+typedef struct sequence_mining {
     espi_search search;
     database db;
     miner *worker;
     int workers;
     miner first; /* finds the first symbols */
-} job;
+} sequence_mining;
 
 /* ----------------------------------------------------------------- database */
 
@@ -275,13 +275,13 @@ static esp_status grow(miner *m, size_t depth, size_t from, size_t to, esp_error
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-/* ---------------------------------------------------------------------- job */
+/* ---------------------------------------------------------------------- sequence_mining */
 
 enum { PULSE = 1024 }; /* patterns grown between two questions whether to go on */
 
 static esp_status mine_item(void *context, size_t item, const espi_worker *thread, espi_record *record, esp_error *err)
 {
-    job *j = context;
+    sequence_mining *j = context;
     miner *m = &j->worker[thread->number];
     const frame *start = &j->first.frame[item];
     const size_t places = start->to - start->from;
@@ -302,7 +302,7 @@ static esp_status mine_item(void *context, size_t item, const espi_worker *threa
     return status == ESP_OK ? espi_record_add(&j->search, record, NULL, err) : status;
 }
 
-static esp_status find_first(job *j, esp_error *err)
+static esp_status find_first(sequence_mining *j, esp_error *err)
 {
     miner *m = &j->first;
     if (!miner_start(m, &j->search, &j->db) ||
@@ -313,7 +313,7 @@ static esp_status find_first(job *j, esp_error *err)
 }
 
 /* The trie of the joined steps, with the texts of the symbols that they use. */
-static bool make_trie(const job *j, const espi_symbols *symbols, espi_record *all, espi_trie *out)
+static bool make_trie(const sequence_mining *j, const espi_symbols *symbols, espi_record *all, espi_trie *out)
 {
     uint32_t *number = espi_alloc_zero(j->db.symbols, sizeof *number);
     bool ok = number != NULL;
@@ -328,7 +328,7 @@ static bool make_trie(const job *j, const espi_symbols *symbols, espi_record *al
     return ok;
 }
 
-static esp_status run_job(job *j, const espi_column *column, espi_trie *out, esp_error *err)
+static esp_status run_job(sequence_mining *j, const espi_column *column, espi_trie *out, esp_error *err)
 {
     const size_t items = j->first.frames;
     espi_record all = {0};
@@ -348,7 +348,7 @@ esp_status espi_mine_sequences(const espi_column *column, const uint8_t *positiv
                                const espi_mine_options *options, const esp_run *run, espi_trie *out,
                                espi_mine_stats *stats, esp_error *err)
 {
-    job j = {0};
+    sequence_mining j = {0};
     *out = (espi_trie){0};
     esp_status status = espi_search_start(&j.search, column->rows, positive, used, options, run, err);
     if (status == ESP_OK && !database_make(&j.db, &j.search, column, positive, used)) status = espi_no_memory(err);

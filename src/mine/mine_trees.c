@@ -46,13 +46,13 @@ typedef struct miner { /* one thread's */
     espi_mine_stats stats;
 } miner;
 
-typedef struct job {
+typedef struct tree_mining {
     espi_search search;
     database db;
     miner *worker;
     int workers;
     miner first; /* finds the first productions */
-} job;
+} tree_mining;
 
 /* ----------------------------------------------------------------- database */
 
@@ -219,13 +219,13 @@ static esp_status grow(miner *m, const frame *f, esp_error *err)
     return ESP_OK;
 }
 
-/* ---------------------------------------------------------------------- job */
+/* ---------------------------------------------------------------------- tree_mining */
 
 enum { PULSE = 256 }; /* fragments grown between two questions whether to go on */
 
 static esp_status mine_item(void *context, size_t item, const espi_worker *thread, espi_record *record, esp_error *err)
 {
-    job *j = context;
+    tree_mining *j = context;
     miner *m = &j->worker[thread->number];
     const frame *start = &j->first.frame[item];
     const size_t refs = start->count * (1 + start->open);
@@ -249,7 +249,7 @@ static esp_status mine_item(void *context, size_t item, const espi_worker *threa
 
 /* The empty fragment occurs at every vertex of a used tree, with that vertex open. Productions that cannot be part of
  * any kept fragment are left out from here on. */
-static esp_status find_first(job *j, esp_error *err)
+static esp_status find_first(tree_mining *j, esp_error *err)
 {
     miner *m = &j->first;
     const espi_forest *forest = j->db.forest;
@@ -289,7 +289,7 @@ static bool make_fragments(const espi_forest *forest, espi_record *all, espi_fra
     return ok;
 }
 
-static esp_status run_job(job *j, espi_fragments *out, esp_error *err)
+static esp_status run_job(tree_mining *j, espi_fragments *out, esp_error *err)
 {
     const size_t items = j->first.frames;
     espi_record all = {0};
@@ -309,7 +309,7 @@ esp_status espi_mine_trees(const espi_column *column, const uint8_t *positive, c
                            const espi_mine_options *options, const esp_run *run, espi_fragments *out,
                            espi_mine_stats *stats, esp_error *err)
 {
-    job j = {0};
+    tree_mining j = {0};
     *out = (espi_fragments){0};
     esp_status status = espi_search_start(&j.search, column->rows, positive, used, options, run, err);
     if (status == ESP_OK && !database_make(&j.db, column, positive, used)) status = espi_no_memory(err);

@@ -1,7 +1,7 @@
 /* What both searches share: the decision about a pattern, the steps kept so far,
  * the best K, limits and cancellation. */
-#ifndef ESPI_SEARCH_H
-#define ESPI_SEARCH_H
+#ifndef ESPI_MINE_SEARCH_H
+#define ESPI_MINE_SEARCH_H
 
 #include "base/parallel.h"
 #include "mine/mine.h"

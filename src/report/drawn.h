@@ -1,6 +1,6 @@
 /* Values of a report as JSON: as much of them as can be drawn. */
-#ifndef ESPI_DRAWN_H
-#define ESPI_DRAWN_H
+#ifndef ESPI_REPORT_DRAWN_H
+#define ESPI_REPORT_DRAWN_H
 
 #include "base/json.h"
 

@@ -1,7 +1,7 @@
 /* Reports: what is gathered of a model and of data, and the parts of the page's JSON that each file writes. The page
  * itself (report.html, report.css, *.js) is part of the library; all that it shows comes from this JSON. */
-#ifndef ESPI_REPORT_H
-#define ESPI_REPORT_H
+#ifndef ESPI_REPORT_REPORT_H
+#define ESPI_REPORT_REPORT_H
 
 #include "learn/model/model.h"
 #include "learn/predictions.h"

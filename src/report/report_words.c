@@ -48,14 +48,14 @@ static bool is_sum(const espi_report *r, const esp_explainer *e, const espi_colu
 
 static double value_of(const espi_bag *bag, uint32_t feature)
 {
-    const espi_sparse row = espi_bag_row(bag, 0);
+    const espi_sparse_row row = espi_bag_row(bag, 0);
     for (size_t i = 0; i < row.entries; i++)
         if (row.feature[i] == feature) return row.value[i];
     return 0.0;
 }
 
 /* Adds the contributions in one term of one function. */
-static bool add_term(const words *w, const espi_listed *l, bool norm, double sign, size_t output, size_t function)
+static bool add_term(const words *w, const espi_weight_list *l, bool norm, double sign, size_t output, size_t function)
 {
     const espi_sequences *s = &w->column->sequences;
     espi_bag_reader reader = {.names = (espi_symbols *)&l->names}; /* only looked up, as it may not grow */

@@ -23,7 +23,7 @@ typedef struct token {
     token_kind kind;
     const char *text; /* a word without its quotes */
     size_t size;
-    espi_place place;
+    espi_grammar_place place;
     double weight;
 } token;
 
@@ -31,7 +31,7 @@ typedef struct token {
 typedef struct piece {
     uint32_t symbol;
     size_t first; /* its first item in parser->pending */
-    espi_place place;
+    espi_grammar_place place;
 } piece;
 
 typedef struct parser {
@@ -232,7 +232,7 @@ static esp_status close_piece(parser *p, double weight)
 /* A bracket is a symbol of its own with one alternative, named by its place so that it is like no other. */
 static esp_status open_bracket(parser *p)
 {
-    const espi_place place = p->token.place;
+    const espi_grammar_place place = p->token.place;
     char shown[96];
     esp_status status = next_token(p);
     if (status != ESP_OK) return status;
@@ -314,7 +314,7 @@ static esp_status take_alternatives(parser *p)
 
 static esp_status parse_rule(parser *p)
 {
-    const espi_place place = p->token.place;
+    const espi_grammar_place place = p->token.place;
     esp_status status = mention(p, p->token.text, p->token.size, &p->symbol);
     if (status == ESP_OK) status = next_token(p);
     if (status == ESP_OK) status = take_arrow(p);
@@ -336,7 +336,7 @@ static esp_status parse_class(parser *p)
     const uint32_t id = espi_symbols_add(&g->class_names, name.text, name.size);
     if (id == ESPI_NO_SYMBOL) return espi_no_memory(p->err);
     if (id < known) return FAIL_AT(p, name.place, "class %s is given twice", show(&name, shown));
-    espi_class class = {.name = g->class_names.symbol[id].text, .size = name.size};
+    espi_grammar_class class = {.name = g->class_names.symbol[id].text, .size = name.size};
     esp_status status = next_token(p);
     if (status == ESP_OK) status = take_weight(p, &class.weight);
     if (status == ESP_OK) status = take_arrow(p);
@@ -390,7 +390,7 @@ esp_status espi_grammar_read(const char *path, const esp_run *run, espi_grammar 
         espi_stream_line_end(&stream);
     }
     if (status == ESP_OK && stream.status != ESP_OK) status = espi_stream_fail(&stream, err, "cannot be read");
-    if (status == ESP_OK) status = espi_grammar_prepare(grammar, (espi_place){stream.line, 1}, err);
+    if (status == ESP_OK) status = espi_grammar_prepare(grammar, (espi_grammar_place){stream.line, 1}, err);
     espi_free(p.piece);
     espi_free(p.pending);
     espi_free(p.word);

@@ -129,7 +129,7 @@ static esp_status check_ending(const espi_grammar *g, esp_error *err)
     return status;
 }
 
-esp_status espi_grammar_prepare(espi_grammar *g, espi_place end, esp_error *err)
+esp_status espi_grammar_prepare(espi_grammar *g, espi_grammar_place end, esp_error *err)
 {
     if (g->classes == 0)
         return FAIL_AT(g, err, end, "the grammar has no class; add a line such as 'class NAME -> SYMBOL'");

@@ -69,7 +69,7 @@ static bool translate(espi_forest *forest, const espi_symbol *symbol, size_t siz
 
 static size_t draw_class(sampler *s)
 {
-    const espi_class *class = s->grammar->class;
+    const espi_grammar_class *class = s->grammar->class;
     const size_t last = s->grammar->classes - 1;
     const double at = espi_random_unit(&s->random) * class[last].weight;
     size_t c = 0;
@@ -129,7 +129,7 @@ static bool close_symbol(sampler *s, espi_forest *forest)
 }
 
 /* What grows without end is open many times over, one inside the other. */
-static esp_status fail_growing(const sampler *s, const espi_class *class, esp_error *err)
+static esp_status fail_growing(const sampler *s, const espi_grammar_class *class, esp_error *err)
 {
     const espi_grammar *g = s->grammar;
     size_t *open = espi_alloc_zero(g->symbols.count, sizeof *open), worst = 0;
@@ -138,7 +138,7 @@ static esp_status fail_growing(const sampler *s, const espi_class *class, esp_er
     for (size_t i = 1; i < g->symbols.count; i++)
         if (open[i] > open[worst]) worst = i;
     espi_free(open);
-    const espi_place place = g->rule[worst].defined;
+    const espi_grammar_place place = g->rule[worst].defined;
     char name[96], symbol[96];
     return espi_fail_at(err, g->file, place.line, place.column,
                         "a tree of class %s grew beyond %d nodes because symbol %s keeps growing; lower the weights "
@@ -147,7 +147,8 @@ static esp_status fail_growing(const sampler *s, const espi_class *class, esp_er
                         espi_quote(g->symbols.symbol[worst].text, g->symbols.symbol[worst].size, symbol));
 }
 
-static esp_status draw_tree(sampler *s, const espi_class *class, espi_forest *forest, espi_ref *root, esp_error *err)
+static esp_status draw_tree(sampler *s, const espi_grammar_class *class, espi_forest *forest, espi_ref *root,
+                            esp_error *err)
 {
     s->frames = s->nodes = s->words = 0;
     bool room = open_symbol(s, class->start);
@@ -168,7 +169,7 @@ static esp_status draw_tree(sampler *s, const espi_class *class, espi_forest *fo
 
 static esp_status draw_row(sampler *s, esp_error *err)
 {
-    const espi_class *class = &s->grammar->class[draw_class(s)];
+    const espi_grammar_class *class = &s->grammar->class[draw_class(s)];
     espi_column *column;
     espi_ref root = ESPI_NO_NODE;
     espi_row_begin(s->data);

@@ -3,8 +3,8 @@
  * A sentence is read into arrays (srl_tree.c, srl_head.c), each of its predicates with its arguments behind it
  * (srl_read.c). For a predicate and a candidate node, srl_paf.c writes the piece of the tree that connects them and
  * srl_features.c the named features; srl.c chooses the candidates, labels them and writes examples. */
-#ifndef ESPI_SRL_H
-#define ESPI_SRL_H
+#ifndef ESPI_TASK_SRL_H
+#define ESPI_TASK_SRL_H
 
 #include "base/text.h"
 #include "data/reader.h"

@@ -16,7 +16,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from espalier import GramTransformer, Kernel
+from espalier import GramTransformer, Kernel, _espalier
 
 TREES = [random_tree(random.Random(seed)) for seed in range(20)]
 
@@ -48,11 +48,31 @@ def test_parameters_have_names():
 
 def test_what_several_kernels_have_is_told_apart():
     kernel = Kernel("sst(a) + 2*sst(b) + 3*ptk(c)")
-    assert {"sst1.lambda", "sst2.lambda", "ptk.lambda", "weight1", "weight2", "mu"} < set(kernel.get_params())
-    kernel.set_params(**{"lambda": 0.1, "sst2.lambda": 0.2, "weight2": 9})
+    assert {"sst(a).lambda", "sst(b).lambda", "ptk(c).lambda", "weight.1", "weight.2", "mu"} < set(kernel.get_params())
+    kernel.set_params(**{"lambda": 0.1, "sst(b).lambda": 0.2, "weight.2": 9})
     params = kernel.get_params()
-    assert [params[f"{name}.lambda"] for name in ("sst1", "sst2", "ptk")] == [0.1, 0.2, 0.1]
-    assert (params["weight1"], params["weight2"]) == (2, 9)
+    assert [params[f"{name}.lambda"] for name in ("sst(a)", "sst(b)", "ptk(c)")] == [0.1, 0.2, 0.1]
+    assert (params["weight.1"], params["weight.2"]) == (2, 9)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "1*norm(sst(tree, bow=1)) + 1*rbf(x)",
+        "2*(3*sst(a) + 4*ptk(a))^2 + 5*norm(6*seq(b))*norm(poly(x))",
+        "sst + 2*sst(alpha=0) + 3*(sst + norm(2*ptk)^3)",
+        "sasst(t, lambda.NP=0.3) + 0.5*sasst(t, lambda.NP=0.1, alpha.S=1) + rbf(x, ard=1, gamma.p=2)",
+        'sasst("my trees", lambda."a, b=c)"=0.2) + norm(norm(st(t, bow=0.1)))',
+        "7*norm(gtk(grammar={NP -> DT [JJ] NN; = NN NNS})) + gtk",
+    ],
+)
+def test_names_are_those_of_the_library(expression):
+    kernel = Kernel(expression)
+    params = kernel.get_params()
+    learned = {name.decode(): value for name, value, _, _ in _espalier.hyperparameters(kernel._handle)}
+    assert learned
+    plain = {name.replace('"', ""): value for name, value in params.items()}
+    assert {name: plain[name.replace('"', "")] for name in learned} == learned
 
 
 def test_labels_may_have_parameters():

@@ -1,6 +1,6 @@
 /* The low-rank Gaussian process against the formulas of its paper, written out with n x n matrices. */
 #include "cases.h"
-#include "learn/gp/sparse.h"
+#include "learn/gp/low_rank.h"
 
 enum { N = 24, MOST = N };
 
@@ -115,17 +115,17 @@ static problem problem_of(uint64_t seed, size_t m, double noise)
     return p;
 }
 
-static espi_sparse solved(const problem *p, bool constant, bool weights, int threads)
+static espi_low_rank solved(const problem *p, bool constant, bool weights, int threads)
 {
-    espi_sparse s;
+    espi_low_rank s;
     esp_error err = {0};
     const esp_run run = {.threads = threads};
-    assert_ok(espi_sparse_new(p->m, N, NULL, &s, &err), "new", &err);
+    assert_ok(espi_low_rank_new(p->m, N, NULL, &s, &err), "new", &err);
     memcpy(s.k_mm, p->mm, p->m * p->m * sizeof *s.k_mm);
     memcpy(s.k_mn, p->mn, p->m * N * sizeof *s.k_mn);
     memcpy(s.diagonal, p->diagonal, N * sizeof *s.diagonal);
-    assert_ok(espi_sparse_solve(&s, p->target, p->noise, constant, &run, &err), "solve", &err);
-    if (weights) assert_ok(espi_sparse_weights(&s, &run, &err), "weights", &err);
+    assert_ok(espi_low_rank_solve(&s, p->target, p->noise, constant, &run, &err), "solve", &err);
+    if (weights) assert_ok(espi_low_rank_weights(&s, &run, &err), "weights", &err);
     return s;
 }
 
@@ -135,7 +135,7 @@ static void test_bound_mean_and_variance(void **state)
     for (uint64_t seed = 0; seed < 20; seed++) {
         const problem p = problem_of(seed, 1 + seed % 9, seed % 2 == 0 ? 0.3 : 2.0);
         for (int constant = 0; constant < 2; constant++) {
-            espi_sparse s = solved(&p, constant == 1, seed % 2 == 0, 1);
+            espi_low_rank s = solved(&p, constant == 1, seed % 2 == 0, 1);
             double f = 0.0, variance = p.self, expected_f, expected_variance, matrix[MOST * MOST];
             assert_near_at(s.value, ref_bound(&p, s.mean), 1e-10, "F", seed);
             if (constant == 0) assert_true(s.mean == 0.0);
@@ -143,7 +143,7 @@ static void test_bound_mean_and_variance(void **state)
                 assert_near_at(ref_bound(&p, s.mean + 0.1), ref_bound(&p, s.mean - 0.1), 1e-10, "top", seed);
                 assert_true(ref_bound(&p, s.mean + 0.1) < s.value);
             }
-            espi_sparse_posterior(&s, matrix);
+            espi_low_rank_posterior(&s, matrix);
             for (size_t i = 0; i < p.m; i++) {
                 f += s.coefficient[i] * p.at[i];
                 for (size_t j = 0; j < p.m; j++) {
@@ -156,7 +156,7 @@ static void test_bound_mean_and_variance(void **state)
             assert_near_at(variance, expected_variance, 1e-9, "variance", seed);
             assert_true(variance > 0.0);
             assert_true(s.jitter == 0.0);
-            espi_sparse_free(&s);
+            espi_low_rank_free(&s);
         }
     }
 }
@@ -185,7 +185,7 @@ static void test_weights_are_derivatives(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 6; seed++) {
         problem p = problem_of(100 + seed, 1 + seed, seed % 2 == 0 ? 0.3 : 2.0);
-        espi_sparse s = solved(&p, seed % 3 == 0, true, 1);
+        espi_low_rank s = solved(&p, seed % 3 == 0, true, 1);
         const size_t m = p.m;
         /* The mean may stay, as F is flat in it. */
         assert_near_at(s.noise_gradient, slope(&p, s.mean, &p.noise, &p.noise), 1e-7, "noise", seed);
@@ -199,7 +199,7 @@ static void test_weights_are_derivatives(void **state)
             assert_near_at(s.w_mn[i], slope(&p, s.mean, &p.mn[i], &p.mn[i]), 1e-6, "w_mn", i);
         for (size_t i = 0; i < N; i += 5)
             assert_near_at(s.w_diagonal, slope(&p, s.mean, &p.diagonal[i], &p.diagonal[i]), 1e-6, "w_diagonal", i);
-        espi_sparse_free(&s);
+        espi_low_rank_free(&s);
     }
 }
 
@@ -209,7 +209,7 @@ static void test_all_examples_as_pivots_are_the_exact_process(void **state)
     const problem p = problem_of(7, N, 0.5);
     double c[N * N], by_c[N * 2], right[N * 2], f = 0.0, variance = p.self, is_f = 0.0, is_variance = p.self,
                                                 matrix[N * N];
-    espi_sparse s = solved(&p, false, false, 1);
+    espi_low_rank s = solved(&p, false, false, 1);
     memcpy(c, p.mm, sizeof c);
     for (size_t i = 0; i < N; i++) {
         c[i * N + i] += p.noise;
@@ -217,7 +217,7 @@ static void test_all_examples_as_pivots_are_the_exact_process(void **state)
         right[2 * i + 1] = p.at[i];
     }
     (void)ref_solve(c, N, right, 2, by_c);
-    espi_sparse_posterior(&s, matrix);
+    espi_low_rank_posterior(&s, matrix);
     for (size_t i = 0; i < N; i++) {
         f += p.at[i] * by_c[2 * i];
         variance -= p.at[i] * by_c[2 * i + 1];
@@ -227,7 +227,7 @@ static void test_all_examples_as_pivots_are_the_exact_process(void **state)
     assert_near_at(s.value, ref_log_normal(c, p.target, 0.0), 1e-8, "log likelihood", 0);
     assert_near_at(is_f, f, 1e-8, "mean", 0);
     assert_near_at(is_variance, variance, 1e-8, "variance", 0);
-    espi_sparse_free(&s);
+    espi_low_rank_free(&s);
 }
 
 /* Fewer pivots can only lower the bound. */
@@ -237,10 +237,10 @@ static void test_more_pivots_raise_the_bound(void **state)
     double before = -INFINITY;
     for (size_t m = 1; m < 16; m++) {
         const problem p = problem_of(11, m, 0.5);
-        espi_sparse s = solved(&p, false, false, 1);
+        espi_low_rank s = solved(&p, false, false, 1);
         assert_true(s.value > before);
         before = s.value;
-        espi_sparse_free(&s);
+        espi_low_rank_free(&s);
     }
 }
 
@@ -268,7 +268,7 @@ static void test_jitter_has_derivatives(void **state)
 {
     (void)state;
     problem p = equal_pivots(1e-4);
-    espi_sparse s = solved(&p, false, true, 1);
+    espi_low_rank s = solved(&p, false, true, 1);
     assert_close(s.jitter, 1e-4 * (p.mm[0] + p.mm[5] + p.mm[10] + p.mm[15]) / 4.0, 1e-9, "jitter");
     assert_near_at(s.value, with_jitter(p, 1e-4), 1e-9, "F", 0);
     for (size_t i = 0; i < 4; i++) {
@@ -280,29 +280,29 @@ static void test_jitter_has_derivatives(void **state)
         p.mm[5 * i] = was;
         assert_near_at(s.w_mm[5 * i], (above - below) / (2.0 * h), 1e-4, "w_mm", i);
     }
-    espi_sparse_free(&s);
+    espi_low_rank_free(&s);
 }
 
 static void test_equal_pivots(void **state)
 {
     (void)state;
     problem p = equal_pivots(1e-9), plain = p;
-    espi_sparse s = solved(&p, false, true, 1);
+    espi_low_rank s = solved(&p, false, true, 1);
     assert_true(s.jitter > 0.0 && s.jitter < 1e-7);
     plain.m = 3; /* as if it were not there */
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 3; j++) plain.mm[i * 3 + j] = p.mm[i * 4 + j];
     assert_near_at(s.value, ref_bound(&plain, 0.0), 1e-6, "F", 0);
-    espi_sparse_free(&s);
+    espi_low_rank_free(&s);
     for (size_t i = 0; i < 16; i++) p.mm[i] = i % 5 == 0 ? -1.0 : 0.0;
     esp_error err = {0};
-    assert_ok(espi_sparse_new(4, N, NULL, &s, &err), "new", &err);
+    assert_ok(espi_low_rank_new(4, N, NULL, &s, &err), "new", &err);
     memcpy(s.k_mm, p.mm, 16 * sizeof *s.k_mm);
-    assert_int_equal(espi_sparse_solve(&s, p.target, 1.0, false, NULL, &err), ESP_ERR_RANGE);
+    assert_int_equal(espi_low_rank_solve(&s, p.target, 1.0, false, NULL, &err), ESP_ERR_RANGE);
     assert_non_null(strstr(err.message, "not positive definite"));
-    assert_int_equal(espi_sparse_solve(&s, p.target, 0.0, false, NULL, &err), ESP_ERR_PARAM);
+    assert_int_equal(espi_low_rank_solve(&s, p.target, 0.0, false, NULL, &err), ESP_ERR_PARAM);
     assert_non_null(strstr(err.message, "needs noise"));
-    espi_sparse_free(&s);
+    espi_low_rank_free(&s);
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)

@@ -120,7 +120,7 @@ static void test_pairs(void **state)
     esp_error err = {0};
     espi_bound *bound = NULL, *like = NULL;
     assert_ok(espi_bind(kernel, s.cols, s.cols, NULL, &bound, &err), "bind", &err);
-    assert_ok(espi_bind_like(bound, s.rows, NULL, &like, &err), "bind", &err);
+    assert_ok(espi_bind_to_cols(bound, s.rows, NULL, &like, &err), "bind", &err);
     const espi_part *part = like->part[0];
     void *workspace = part->class->workspace_new(part, NULL);
     double row[COUNT], self[OTHERS];

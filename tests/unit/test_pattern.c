@@ -146,9 +146,9 @@ static void features_are_those_of_the_definition(void **state)
         const double lambda = round % 3 == 0 ? 1.0 : ref_random_between(&random, 0.1, 1.0);
         const long gap = round % 5 == 0 ? 0 : round % 5 == 1 ? 2 : -1;
         const espi_weighing weighing = {lambda, gap < 0 ? SIZE_MAX : (size_t)gap};
-        espi_places other = {0};
+        espi_token_places other = {0};
         for (size_t i = 0; i < EXAMPLES; i++) {
-            assert_true(espi_places_make(&w.places[0], column, map, i));
+            assert_true(espi_token_places_make(&w.places[0], column, map, i));
             assert_true(espi_trie_features(&trie, weighing, &w));
             size_t next = 0;
             for (size_t p = 0; p < PATTERNS; p++) {
@@ -167,11 +167,11 @@ static void features_are_those_of_the_definition(void **state)
                 letters(patterns[p], u);
                 expected += phi(&s[i], u, 0, lambda, gap) * phi(&s[j], u, 0, lambda, gap);
             }
-            assert_true(espi_places_make(&other, column, map, j));
+            assert_true(espi_token_places_make(&other, column, map, j));
             assert_true(espi_trie_kernel(&trie, weighing, &w.places[0], &other, &w, &value));
             assert_close(value, expected, 1e-10, "kernel");
         }
-        espi_places_free(&other);
+        espi_token_places_free(&other);
         espi_free(map);
         esp_dataset_free(data);
     }

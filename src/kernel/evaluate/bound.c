@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/hot.h"
-#include "kernel/evaluate/span.h"
+#include "kernel/evaluate/slice.h"
 #include "kernel/expression/columns.h"
 
 #include <float.h>
@@ -23,7 +23,7 @@ static esp_status in_second(esp_status status, esp_error *err)
 }
 
 static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, const esp_dataset *cols,
-                            const espi_part *like, const esp_run *run, espi_part **out, esp_error *err)
+                            const espi_part *base, const esp_run *run, espi_part **out, esp_error *err)
 {
     const espi_column *row_column, *col_column;
     esp_status status = espi_leaf_column(leaf, rows, &row_column, err);
@@ -41,7 +41,7 @@ static esp_status bind_leaf(const espi_leaf *leaf, const esp_dataset *rows, cons
                          "%s: column '%s' is a %s column in one dataset and '%s' a %s column in the other",
                          leaf->class->name, row_column->name, espi_column_type_name(row_column->type), col_column->name,
                          espi_column_type_name(col_column->type));
-    return leaf->class->bind(leaf, row_column, col_column, like, run, out, err);
+    return leaf->class->bind(leaf, row_column, col_column, base, run, out, err);
 }
 
 /* ------------------------------------------------------------ evaluation */
@@ -57,7 +57,7 @@ HOT static void times_scales(double *restrict v, const double *restrict scale, d
     for (size_t j = 0; j < n; j++) v[j] = v[j] * factor * scale[j];
 }
 
-static void normalise(const espi_bound *b, size_t op, const espi_span *s, double *v)
+static void normalise(const espi_bound *b, size_t op, const espi_slice *s, double *v)
 {
     const espi_norm *norm = &b->norm[op];
     const size_t n = s->to - s->from;
@@ -70,7 +70,7 @@ static void normalise(const espi_bound *b, size_t op, const espi_span *s, double
         v[s->row - s->from] = norm->self[ESPI_ROWS][s->row].m > 0.0 ? 1.0 : 0.0;
 }
 
-void espi_span_apply(const espi_bound *b, size_t op, const espi_span *s, const double *right, double *v)
+void espi_slice_apply(const espi_bound *b, size_t op, const espi_slice *s, const double *right, double *v)
 {
     const espi_op *o = &b->kernel->op[op];
     const size_t n = s->to - s->from;
@@ -92,7 +92,7 @@ void espi_span_apply(const espi_bound *b, size_t op, const espi_span *s, const d
     }
 }
 
-esp_status espi_span_leaf(const espi_workspace *w, size_t leaf, const espi_span *s, double *v, esp_error *err)
+esp_status espi_slice_leaf(const espi_workspace *w, size_t leaf, const espi_slice *s, double *v, esp_error *err)
 {
     const espi_part *part = w->bound->part[leaf];
     if (s->diagonal) return part->class->diagonal(part, s->side, w->run, v, err);
@@ -154,7 +154,7 @@ static esp_status fill_norm(espi_workspace *w, espi_norm *norm, size_t op, espi_
 
 /* Runs the program of `op`; its operands wait in out and behind it in the buffer. `fill`, while binding: the norms are
  * set as the program comes by them. */
-static esp_status run_program(espi_workspace *w, size_t op, const espi_span *s, espi_norm *fill, double *out,
+static esp_status run_program(espi_workspace *w, size_t op, const espi_slice *s, espi_norm *fill, double *out,
                               esp_error *err)
 {
     const esp_kernel *kernel = w->bound->kernel;
@@ -170,12 +170,12 @@ static esp_status run_program(espi_workspace *w, size_t op, const espi_span *s, 
         const bool binary = o->kind == ESPI_SUM || o->kind == ESPI_PRODUCT;
         double *last = top > 1 ? w->buffer + (top - 2) * n : out, *before = top > 2 ? last - n : out;
         if (o->kind == ESPI_LEAF_OP) {
-            status = espi_span_leaf(w, o->left, s, top == 0 ? out : w->buffer + (top - 1) * n, err);
+            status = espi_slice_leaf(w, o->left, s, top == 0 ? out : w->buffer + (top - 1) * n, err);
             top++;
             continue;
         }
         if (o->kind == ESPI_NORM && fill != NULL) status = fill_norm(w, &fill[k], k, s->side, last, err);
-        if (status == ESP_OK) espi_span_apply(w->bound, k, s, last, binary ? before : last);
+        if (status == ESP_OK) espi_slice_apply(w->bound, k, s, last, binary ? before : last);
         top -= binary;
     }
     return status;
@@ -202,7 +202,7 @@ HOT static bool all_finite(const double *v, size_t n)
 
 esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from, size_t to, double *out, esp_error *err)
 {
-    const espi_span s = {.row = row, .from = from, .to = to};
+    const espi_slice s = {.row = row, .from = from, .to = to};
     esp_status status = run_program(w, op, &s, NULL, out, err);
     if (status != ESP_OK || all_finite(out, to - from)) return status;
     for (size_t j = from; j < to; j++) {
@@ -219,7 +219,7 @@ esp_status espi_bound_row(espi_workspace *w, size_t op, size_t row, size_t from,
 esp_status espi_bound_diagonal(espi_workspace *w, espi_side side, double *out, esp_error *err)
 {
     const size_t op = w->bound->kernel->ops - 1;
-    const espi_span s = {.diagonal = true, .side = side, .to = w->bound->count[side]};
+    const espi_slice s = {.diagonal = true, .side = side, .to = w->bound->count[side]};
     esp_status status = run_program(w, op, &s, NULL, out, err);
     for (size_t i = 0; status == ESP_OK && i < s.to; i++) {
         if (isfinite(out[i])) continue;
@@ -240,13 +240,13 @@ static esp_status fill_norms(espi_bound *b, const esp_run *run, esp_error *err)
     const size_t longest = b->count[b->count[ESPI_ROWS] > b->count[ESPI_COLS] ? ESPI_ROWS : ESPI_COLS];
     double *diagonal = espi_alloc(longest, sizeof *diagonal);
     esp_status status = diagonal == NULL ? espi_no_memory(err) : espi_workspace_new(b, run, &w, err);
-    for (size_t k = 0; b->like != NULL && k < b->kernel->ops; k++) {
-        b->norm[k].self[ESPI_COLS] = b->like->norm[k].self[ESPI_COLS];
-        b->norm[k].scale[ESPI_COLS] = b->like->norm[k].scale[ESPI_COLS];
+    for (size_t k = 0; b->base != NULL && k < b->kernel->ops; k++) {
+        b->norm[k].self[ESPI_COLS] = b->base->norm[k].self[ESPI_COLS];
+        b->norm[k].scale[ESPI_COLS] = b->base->norm[k].scale[ESPI_COLS];
     }
     for (espi_side side = ESPI_ROWS; status == ESP_OK && side <= ESPI_COLS; side++) {
-        if ((b->symmetric && side == ESPI_ROWS) || (b->like != NULL && side == ESPI_COLS)) continue;
-        const espi_span s = {.diagonal = true, .side = side, .to = b->count[side]};
+        if ((b->symmetric && side == ESPI_ROWS) || (b->base != NULL && side == ESPI_COLS)) continue;
+        const espi_slice s = {.diagonal = true, .side = side, .to = b->count[side]};
         status = run_program(w, b->kernel->ops - 1, &s, b->norm, diagonal, err);
     }
     for (size_t k = 0; b->symmetric && k < b->kernel->ops; k++) {
@@ -269,7 +269,7 @@ static size_t program_depth(const esp_kernel *kernel)
 }
 
 static esp_status bind_all(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
-                           const espi_bound *like, const esp_run *run, espi_bound **out, esp_error *err)
+                           const espi_bound *base, const esp_run *run, espi_bound **out, esp_error *err)
 {
     *out = NULL;
     espi_bound *b = espi_alloc_zero(1, sizeof *b);
@@ -279,13 +279,13 @@ static esp_status bind_all(const esp_kernel *kernel, const esp_dataset *rows, co
     b->count[ESPI_COLS] = cols->rows;
     b->symmetric = rows == cols;
     b->cols = cols;
-    b->like = like;
+    b->base = base;
     b->depth = program_depth(kernel);
     b->part = espi_alloc_zero(kernel->leaves, sizeof *b->part);
     b->norm = espi_alloc_zero(kernel->ops, sizeof *b->norm);
     esp_status status = b->part == NULL || b->norm == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < kernel->leaves; i++)
-        status = bind_leaf(&kernel->leaf[i], rows, cols, like != NULL ? like->part[i] : NULL, run, &b->part[i], err);
+        status = bind_leaf(&kernel->leaf[i], rows, cols, base != NULL ? base->part[i] : NULL, run, &b->part[i], err);
     bool norms = false;
     for (size_t k = 0; k < kernel->ops; k++) norms = norms || kernel->op[k].kind == ESPI_NORM;
     if (status == ESP_OK && norms) status = fill_norms(b, run, err);
@@ -300,10 +300,10 @@ esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const es
     return bind_all(kernel, rows, cols, NULL, run, out, err);
 }
 
-esp_status espi_bind_like(const espi_bound *like, const esp_dataset *rows, const esp_run *run, espi_bound **out,
-                          esp_error *err)
+esp_status espi_bind_to_cols(const espi_bound *base, const esp_dataset *rows, const esp_run *run, espi_bound **out,
+                             esp_error *err)
 {
-    return bind_all(like->kernel, rows, like->cols, rows == like->cols ? NULL : like, run, out, err);
+    return bind_all(base->kernel, rows, base->cols, rows == base->cols ? NULL : base, run, out, err);
 }
 
 void espi_bound_free(espi_bound *b)
@@ -312,8 +312,8 @@ void espi_bound_free(espi_bound *b)
     for (size_t i = 0; b->part != NULL && i < b->kernel->leaves; i++)
         if (b->part[i] != NULL) b->part[i]->class->free(b->part[i]);
     for (size_t k = 0; b->norm != NULL && k < b->kernel->ops; k++) {
-        if (b->like == NULL) espi_free(b->norm[k].self[ESPI_COLS]);
-        if (b->like == NULL) espi_free(b->norm[k].scale[ESPI_COLS]);
+        if (b->base == NULL) espi_free(b->norm[k].self[ESPI_COLS]);
+        if (b->base == NULL) espi_free(b->norm[k].scale[ESPI_COLS]);
         if (b->symmetric) continue;
         espi_free(b->norm[k].self[ESPI_ROWS]);
         espi_free(b->norm[k].scale[ESPI_ROWS]);

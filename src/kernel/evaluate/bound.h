@@ -1,6 +1,6 @@
 /* A kernel bound to two datasets, the rows and the columns of its Gram matrix: the interface that learners use. */
-#ifndef ESPI_BOUND_H
-#define ESPI_BOUND_H
+#ifndef ESPI_KERNEL_EVALUATE_BOUND_H
+#define ESPI_KERNEL_EVALUATE_BOUND_H
 
 #include "kernel/expression/kernel.h"
 
@@ -17,15 +17,15 @@ typedef struct espi_bound {
     espi_norm *norm;  /* per op; filled for ESPI_NORM */
     size_t depth;     /* operands that wait at the same time, at most */
     const esp_dataset *cols;
-    const struct espi_bound *like; /* lends what belongs to the columns; NULL: none */
+    const struct espi_bound *base; /* lends what belongs to the columns; NULL: none */
 } espi_bound;
 
 /* `kernel` and both datasets must outlive the result. ESP_ERR_PARAM if a column is missing or ambiguous. */
 esp_status espi_bind(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
                      espi_bound **out, esp_error *err);
 /* Binds other rows to the columns of a symmetric bound, which must outlive the result and is not prepared again. */
-esp_status espi_bind_like(const espi_bound *like, const esp_dataset *rows, const esp_run *run, espi_bound **out,
-                          esp_error *err);
+esp_status espi_bind_to_cols(const espi_bound *base, const esp_dataset *rows, const esp_run *run, espi_bound **out,
+                             esp_error *err);
 void espi_bound_free(espi_bound *bound);
 
 /* What one thread needs to ask for values. */

@@ -23,7 +23,7 @@
 
 enum { CHUNKS = 48 };
 
-typedef struct job {
+typedef struct gradient_sums {
     const espi_bound *bound;
     const double *weight;
     const double *gram; /* NULL: not known */
@@ -32,7 +32,7 @@ typedef struct job {
     espi_reverse *reverse; /* per worker */
     espi_sums *chunk;
     size_t chunks, rows; /* so many rows each */
-} job;
+} gradient_sums;
 
 bool *espi_needed_values(const esp_kernel *kernel)
 {
@@ -51,7 +51,7 @@ bool *espi_needed_values(const esp_kernel *kernel)
 
 /* Whether the way back over rows needs no more values than the Gram matrix has: it
  * is a norm, which asks for its own. */
-static bool gram_suffices(const job *j)
+static bool gram_suffices(const gradient_sums *j)
 {
     const esp_kernel *kernel = j->bound->kernel;
     const espi_op *last = &kernel->op[kernel->ops - 1];
@@ -78,7 +78,7 @@ void espi_reverse_end(espi_reverse *r)
     espi_free(r->adjoint);
 }
 
-esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const espi_span *s, esp_error *err)
+esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const espi_slice *s, esp_error *err)
 {
     const espi_bound *b = r->workspace->bound;
     const size_t n = s->to - s->from;
@@ -87,11 +87,11 @@ esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const es
         double *v = r->value + k * r->width;
         if (!needed[k]) continue;
         if (o->kind == ESPI_LEAF_OP) {
-            const esp_status status = espi_span_leaf(r->workspace, o->left, s, v, err);
+            const esp_status status = espi_slice_leaf(r->workspace, o->left, s, v, err);
             if (status != ESP_OK) return status;
         } else {
             memcpy(v, r->value + o->left * r->width, n * sizeof *v);
-            espi_span_apply(b, k, s, r->value + o->right * r->width, v);
+            espi_slice_apply(b, k, s, r->value + o->right * r->width, v);
         }
         if (!espi_all_finite(v, n))
             return espi_fail(
@@ -102,7 +102,7 @@ esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const es
 }
 
 /* The adjoints of a norm's operand, and of its self-values. Self-values themselves are always 1 after the norm. */
-static void back_norm(const espi_bound *b, size_t op, const espi_span *s, const double *a, const double *v,
+static void back_norm(const espi_bound *b, size_t op, const espi_slice *s, const double *a, const double *v,
                       double *left, espi_selves *self)
 {
     const size_t n = s->to - s->from;
@@ -121,7 +121,7 @@ static void back_norm(const espi_bound *b, size_t op, const espi_span *s, const 
     if (self != NULL) self->side[b->symmetric ? ESPI_COLS : ESPI_ROWS][s->row] -= 0.5 * sum * mine * mine;
 }
 
-static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_span *s, const double *a, double *gradient,
+static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_slice *s, const double *a, double *gradient,
                             esp_error *err)
 {
     const espi_part *part = r->workspace->bound->part[leaf];
@@ -131,7 +131,7 @@ static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_span 
     return part->class->gradient(part, r->workspace->part[leaf], s->row, s->from, s->to, a, at, err);
 }
 
-esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_span *s, espi_sums *sums, esp_error *err)
+esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_slice *s, espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = r->workspace->bound;
     const size_t n = s->to - s->from;
@@ -170,11 +170,11 @@ esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_span *s, esp
     return status;
 }
 
-static esp_status one_row(const job *j, espi_reverse *r, size_t row, espi_sums *sums, esp_error *err)
+static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = j->bound;
     const size_t last = b->kernel->ops - 1, columns = b->count[ESPI_COLS];
-    const espi_span s = {.row = row, .to = b->symmetric ? row + 1 : columns};
+    const espi_slice s = {.row = row, .to = b->symmetric ? row + 1 : columns};
     double *a = r->adjoint + last * r->width;
     esp_status status = ESP_OK;
     if (gram_suffices(j)) memcpy(r->value + last * r->width, j->gram + row * columns, s.to * sizeof *a);
@@ -187,7 +187,7 @@ static esp_status one_row(const job *j, espi_reverse *r, size_t row, espi_sums *
 
 static esp_status one_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    const job *j = context;
+    const gradient_sums *j = context;
     espi_reverse *r = &j->reverse[worker->number];
     const size_t rows = j->bound->count[ESPI_ROWS], first = item * j->rows;
     esp_status status = ESP_OK;
@@ -235,12 +235,12 @@ static void merge(espi_sums *into, const espi_sums *from, const espi_bound *b)
 }
 
 /* The program of `op` over a diagonal, from adjoints of its values. */
-static esp_status back_diagonal(const job *j, size_t op, espi_side side, const double *weight, espi_sums *sums,
-                                esp_error *err)
+static esp_status back_diagonal(const gradient_sums *j, size_t op, espi_side side, const double *weight,
+                                espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = j->bound;
     espi_reverse *r = &j->reverse[0];
-    const espi_span s = {.diagonal = true, .side = side, .to = b->count[side]};
+    const espi_slice s = {.diagonal = true, .side = side, .to = b->count[side]};
     esp_status status = ESP_OK;
     if (!espi_reverse_start(r, b->kernel->ops, s.to)) return espi_no_memory(err);
     if (r->workspace == NULL) status = espi_workspace_new(b, j->run, &r->workspace, err);
@@ -250,7 +250,7 @@ static esp_status back_diagonal(const job *j, size_t op, espi_side side, const d
     return espi_backward_ops(r, op, &s, sums, err);
 }
 
-static esp_status back_norms(const job *j, esp_error *err)
+static esp_status back_norms(const gradient_sums *j, esp_error *err)
 {
     const espi_bound *b = j->bound;
     espi_sums *all = &j->chunk[0];
@@ -262,7 +262,7 @@ static esp_status back_norms(const job *j, esp_error *err)
     return status;
 }
 
-static void end_job(job *j, int workers)
+static void end_job(gradient_sums *j, int workers)
 {
     for (int i = 0; j->reverse != NULL && i < workers; i++) espi_reverse_end(&j->reverse[i]);
     for (size_t i = 0; j->chunk != NULL && i < j->chunks; i++) free_chunk(&j->chunk[i], j->bound);
@@ -271,7 +271,7 @@ static void end_job(job *j, int workers)
     espi_free(j->needed);
 }
 
-static esp_status start_job(job *j, int workers, esp_error *err)
+static esp_status start_job(gradient_sums *j, int workers, esp_error *err)
 {
     j->needed = espi_needed_values(j->bound->kernel);
     j->reverse = espi_alloc_zero((size_t)workers, sizeof *j->reverse);
@@ -282,7 +282,7 @@ static esp_status start_job(job *j, int workers, esp_error *err)
 }
 
 /* Adds the sums to the caller's, if they are numbers. */
-static esp_status hand_out(const job *j, double *gradient, esp_error *err)
+static esp_status hand_out(const gradient_sums *j, double *gradient, esp_error *err)
 {
     const double *sum = j->chunk[0].gradient;
     const size_t places = espi_kernel_places(j->bound->kernel);
@@ -297,7 +297,8 @@ esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, co
                                double *gradient, esp_error *err)
 {
     const size_t rows = bound->count[ESPI_ROWS];
-    job j = {.bound = bound, .weight = weight, .gram = gram, .run = run, .rows = (rows + CHUNKS - 1) / CHUNKS};
+    gradient_sums j = {
+        .bound = bound, .weight = weight, .gram = gram, .run = run, .rows = (rows + CHUNKS - 1) / CHUNKS};
     if (rows == 0) return ESP_OK;
     j.chunks = (rows + j.rows - 1) / j.rows;
     const int workers = espi_worker_count(run, j.chunks);
@@ -313,7 +314,7 @@ esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, co
 esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,
                                         const esp_run *run, double *gradient, esp_error *err)
 {
-    job j = {.bound = bound, .run = run, .chunks = 1};
+    gradient_sums j = {.bound = bound, .run = run, .chunks = 1};
     esp_status status = start_job(&j, 1, err);
     if (status == ESP_OK) status = back_diagonal(&j, bound->kernel->ops - 1, side, weight, &j.chunk[0], err);
     if (status == ESP_OK) status = hand_out(&j, gradient, err);

@@ -19,16 +19,16 @@
 
 #include <string.h>
 
-typedef struct worker {
+typedef struct pair_worker {
     espi_reverse reverse;
     bool *row;        /* per example: false */
     double *gradient; /* of a pair, by place */
     esp_dataset *example;
     espi_part **part; /* per leaf: bound to the example */
     void **workspace;
-} worker;
+} pair_worker;
 
-typedef struct job {
+typedef struct pair_gradients {
     const esp_dataset *data;
     const espi_bound *bound; /* symmetric */
     const esp_run *run;
@@ -41,18 +41,18 @@ typedef struct job {
     espi_reverse diagonal;
     espi_hyper *hyper;
     size_t hypers;
-    worker *worker;
+    pair_worker *pair_worker;
     int workers;
     double *out;
-} job;
+} pair_gradients;
 
 static const esp_run alone = {.threads = 1}; /* inside of a thread */
 
-static size_t count_of(const job *j) { return j->bound->count[ESPI_ROWS]; }
+static size_t count_of(const pair_gradients *j) { return j->bound->count[ESPI_ROWS]; }
 
 /* ----------------------------------------------------------------- leaves */
 
-static void release_leaves(const job *j, worker *w)
+static void release_leaves(const pair_gradients *j, pair_worker *w)
 {
     for (size_t l = 0; l < j->bound->kernel->leaves; l++) {
         const espi_kernel_class *class = j->bound->kernel->leaf[l].class;
@@ -67,7 +67,8 @@ static void release_leaves(const job *j, worker *w)
 
 /* Binds the leaves that have derivatives to one example as their column and `rows`
  * (NULL: that example) as their rows. */
-static esp_status bind_leaves(const job *j, worker *w, size_t example, const esp_dataset *rows, esp_error *err)
+static esp_status bind_leaves(const pair_gradients *j, pair_worker *w, size_t example, const esp_dataset *rows,
+                              esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;
     w->row[example] = true;
@@ -90,7 +91,7 @@ static esp_status bind_leaves(const job *j, worker *w, size_t example, const esp
 /* ------------------------------------------------------------------ pairs */
 
 /* The part of a norm that comes from the self-values of its operand. */
-static void add_selves(const job *j, size_t op, size_t row, size_t col, double moved, double *gradient)
+static void add_selves(const pair_gradients *j, size_t op, size_t row, size_t col, double moved, double *gradient)
 {
     const double *scale = j->bound->norm[op].scale[ESPI_COLS];
     const double *a = j->self[op] + row * j->places, *b = j->self[op] + col * j->places;
@@ -100,8 +101,8 @@ static void add_selves(const job *j, size_t op, size_t row, size_t col, double m
 
 /* gradient += the derivatives of the pair (row, col) at `at` of the rows of `r`, whose adjoints are there; the leaves
  * are bound to `col`, and `leaf_row` is what they call `row`. */
-static esp_status add_pair(const job *j, const worker *w, const espi_reverse *r, size_t op, size_t at, size_t row,
-                           size_t col, size_t leaf_row, double *gradient, esp_error *err)
+static esp_status add_pair(const pair_gradients *j, const pair_worker *w, const espi_reverse *r, size_t op, size_t at,
+                           size_t row, size_t col, size_t leaf_row, double *gradient, esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;
     esp_status status = ESP_OK;
@@ -125,8 +126,8 @@ static void set_ones(espi_reverse *r, size_t op, size_t n)
 
 static esp_status one_self(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const job *j = context;
-    worker *w = &j->worker[thread->number];
+    const pair_gradients *j = context;
+    pair_worker *w = &j->pair_worker[thread->number];
     esp_status status = bind_leaves(j, w, item, NULL, err);
     if (status == ESP_OK)
         status = add_pair(j, w, &j->diagonal, j->bound->kernel->op[j->norm].left, item, item, item, 0,
@@ -135,10 +136,10 @@ static esp_status one_self(void *context, size_t item, const espi_worker *thread
     return status;
 }
 
-static esp_status make_selves(job *j, esp_error *err)
+static esp_status make_selves(pair_gradients *j, esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;
-    const espi_span s = {.diagonal = true, .side = ESPI_COLS, .to = count_of(j)};
+    const espi_slice s = {.diagonal = true, .side = ESPI_COLS, .to = count_of(j)};
     esp_status status = espi_workspace_new(j->bound, j->run, &j->diagonal.workspace, err);
     if (status == ESP_OK && !espi_reverse_start(&j->diagonal, kernel->ops, s.to)) status = espi_no_memory(err);
     for (size_t k = 0; status == ESP_OK && k < kernel->ops; k++) {
@@ -156,7 +157,7 @@ static esp_status make_selves(job *j, esp_error *err)
 }
 
 /* Puts the derivatives of a pair to their place and its mirror image. */
-static esp_status hand_out(const job *j, size_t row, size_t col, const double *gradient, esp_error *err)
+static esp_status hand_out(const pair_gradients *j, size_t row, size_t col, const double *gradient, esp_error *err)
 {
     const size_t n = count_of(j);
     double *one = j->out + (row * n + col) * j->hypers, *other = j->out + (col * n + row) * j->hypers;
@@ -170,11 +171,11 @@ static esp_status hand_out(const job *j, size_t row, size_t col, const double *g
 
 static esp_status one_row(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const job *j = context;
+    const pair_gradients *j = context;
     const esp_kernel *kernel = j->bound->kernel;
     const size_t last = kernel->ops - 1;
-    const espi_span s = {.row = item, .to = item + 1};
-    worker *w = &j->worker[thread->number];
+    const espi_slice s = {.row = item, .to = item + 1};
+    pair_worker *w = &j->pair_worker[thread->number];
     espi_reverse *r = &w->reverse;
     esp_status status = ESP_OK;
     if (!espi_reverse_start(r, kernel->ops, count_of(j))) return espi_no_memory(err);
@@ -193,9 +194,9 @@ static esp_status one_row(void *context, size_t item, const espi_worker *thread,
     return status;
 }
 
-/* -------------------------------------------------------------------- job */
+/* -------------------------------------------------------------------- pair_gradients */
 
-static bool start_worker(const job *j, worker *w)
+static bool start_worker(const pair_gradients *j, pair_worker *w)
 {
     const size_t leaves = j->bound->kernel->leaves;
     w->row = espi_alloc_zero(count_of(j), sizeof *w->row);
@@ -205,7 +206,7 @@ static bool start_worker(const job *j, worker *w)
     return w->row != NULL && w->gradient != NULL && w->part != NULL && w->workspace != NULL;
 }
 
-static void end_worker(worker *w)
+static void end_worker(pair_worker *w)
 {
     espi_reverse_end(&w->reverse);
     espi_free(w->row);
@@ -214,7 +215,7 @@ static void end_worker(worker *w)
     espi_free(w->workspace);
 }
 
-static esp_status start_job(job *j, esp_error *err)
+static esp_status start_job(pair_gradients *j, esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;
     j->places = espi_kernel_places(kernel);
@@ -223,9 +224,9 @@ static esp_status start_job(job *j, esp_error *err)
     j->place = espi_alloc(kernel->ops, sizeof *j->place);
     j->self = espi_alloc_zero(kernel->ops, sizeof *j->self);
     j->workers = espi_worker_count(j->run, count_of(j));
-    j->worker = espi_alloc_zero((size_t)j->workers, sizeof *j->worker);
-    bool ok = j->needed != NULL && j->column != NULL && j->place != NULL && j->self != NULL && j->worker != NULL;
-    for (int i = 0; ok && i < j->workers; i++) ok = start_worker(j, &j->worker[i]);
+    j->pair_worker = espi_alloc_zero((size_t)j->workers, sizeof *j->pair_worker);
+    bool ok = j->needed != NULL && j->column != NULL && j->place != NULL && j->self != NULL && j->pair_worker != NULL;
+    for (int i = 0; ok && i < j->workers; i++) ok = start_worker(j, &j->pair_worker[i]);
     if (!ok) return espi_no_memory(err);
     for (size_t c = 0; c < j->data->columns; c++) j->column[c] = true;
     for (size_t k = 0; k < kernel->ops; k++)
@@ -234,12 +235,12 @@ static esp_status start_job(job *j, esp_error *err)
     return ESP_OK;
 }
 
-static void end_job(job *j)
+static void end_job(pair_gradients *j)
 {
-    for (int i = 0; j->worker != NULL && i < j->workers; i++) end_worker(&j->worker[i]);
+    for (int i = 0; j->pair_worker != NULL && i < j->workers; i++) end_worker(&j->pair_worker[i]);
     for (size_t k = 0; j->self != NULL && k < j->bound->kernel->ops; k++) espi_free(j->self[k]);
     espi_reverse_end(&j->diagonal);
-    espi_free(j->worker);
+    espi_free(j->pair_worker);
     espi_free(j->self);
     espi_free(j->place);
     espi_free(j->column);
@@ -249,7 +250,7 @@ static void end_job(job *j)
 esp_status esp_gram_gradient(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run, double *gradient,
                              esp_error *err)
 {
-    job j = {.data = data, .run = run, .out = gradient};
+    pair_gradients j = {.data = data, .run = run, .out = gradient};
     espi_bound *bound = NULL;
     esp_status status = espi_hypers_new(kernel, &j.hyper, &j.hypers, err);
     if (status != ESP_OK) return status;

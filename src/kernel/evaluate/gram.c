@@ -11,20 +11,20 @@
 
 enum { BLOCK = 32 }; /* rows: a few cache lines side by side in the mirror image */
 
-typedef struct worker {
+typedef struct block_worker {
     espi_workspace *workspace;
     double *rows; /* `block` rows */
-} worker;
+} block_worker;
 
-typedef struct job {
+typedef struct gram_blocks {
     const espi_bound *bound;
-    worker *worker; /* made by each thread itself */
-    size_t block;   /* rows that a thread takes at a time */
+    block_worker *block_worker; /* made by each thread itself */
+    size_t block;               /* rows that a thread takes at a time */
     espi_block_sink sink;
     void *context;
-} job;
+} gram_blocks;
 
-static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
+static esp_status start_worker(const gram_blocks *j, block_worker *w, const esp_run *run, esp_error *err)
 {
     if (w->workspace != NULL) return ESP_OK;
     w->rows = espi_alloc(j->block * j->bound->count[ESPI_COLS], sizeof *w->rows);
@@ -55,9 +55,9 @@ static inline void store(double *restrict to, const double *restrict from, size_
 
 static esp_status compute_block(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const job *j = context;
+    const gram_blocks *j = context;
     const espi_bound *b = j->bound;
-    worker *w = &j->worker[thread->number];
+    block_worker *w = &j->block_worker[thread->number];
     const size_t first = item * j->block;
     const size_t last = first + j->block < b->count[ESPI_ROWS] ? first + j->block : b->count[ESPI_ROWS];
     /* All rows of a block have one length, which the engine likes better than a triangle. */
@@ -73,18 +73,18 @@ esp_status espi_gram_blocks(const espi_bound *bound, const esp_run *run, espi_bl
                             esp_error *err)
 {
     const size_t rows = bound->count[ESPI_ROWS];
-    job j = {
+    gram_blocks j = {
         .bound = bound, .block = rows / BLOCK < BLOCK ? rows / BLOCK + 1 : BLOCK, .sink = sink, .context = context};
     const size_t blocks = (rows + j.block - 1) / j.block;
     const int workers = espi_worker_count(run, blocks);
-    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
-    if (j.worker == NULL) return espi_no_memory(err);
+    j.block_worker = espi_alloc_zero((size_t)workers, sizeof *j.block_worker);
+    if (j.block_worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "computing the kernel", blocks, compute_block, &j, err);
     for (int i = 0; i < workers; i++) {
-        espi_workspace_free(j.worker[i].workspace);
-        espi_free(j.worker[i].rows);
+        espi_workspace_free(j.block_worker[i].workspace);
+        espi_free(j.block_worker[i].rows);
     }
-    espi_free(j.worker);
+    espi_free(j.block_worker);
     return status;
 }
 

@@ -9,8 +9,8 @@
  * Terms of the kernel that are one leaf or its norm are folded: a vector of weights per vertex of the annotated DAG
  * (theorem of Aiolli et al. 2007), a weight vector for linear, inverted lists for poly. Any other term is
  * put together from rows of kernel values. */
-#ifndef ESPI_GROWING_H
-#define ESPI_GROWING_H
+#ifndef ESPI_KERNEL_EVALUATE_GROWING_H
+#define ESPI_KERNEL_EVALUATE_GROWING_H
 
 #include "kernel/expression/growing.h"
 

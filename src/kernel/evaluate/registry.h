@@ -1,6 +1,6 @@
 /* The kernels that there are. */
-#ifndef ESPI_REGISTRY_H
-#define ESPI_REGISTRY_H
+#ifndef ESPI_KERNEL_EVALUATE_REGISTRY_H
+#define ESPI_KERNEL_EVALUATE_REGISTRY_H
 
 #include "kernel/expression/kernel.h"
 

@@ -1,9 +1,9 @@
 /* The kernel's program there and back over a span: what the sums of gradient.c and
  * the pairs of gradient_pairs.c share. */
-#ifndef ESPI_REVERSE_H
-#define ESPI_REVERSE_H
+#ifndef ESPI_KERNEL_EVALUATE_REVERSE_H
+#define ESPI_KERNEL_EVALUATE_REVERSE_H
 
-#include "kernel/evaluate/span.h"
+#include "kernel/evaluate/slice.h"
 
 typedef struct espi_reverse { /* what one thread works with; zeros to begin with */
     espi_workspace *workspace;
@@ -30,9 +30,9 @@ bool espi_reverse_start(espi_reverse *reverse, size_t ops, size_t width);
 void espi_reverse_end(espi_reverse *reverse);
 
 /* Computes the values of the ops up to `op` that are needed. ESP_ERR_RANGE if one does not fit a double. */
-esp_status espi_forward(espi_reverse *reverse, const bool *needed, size_t op, const espi_span *span, esp_error *err);
+esp_status espi_forward(espi_reverse *reverse, const bool *needed, size_t op, const espi_slice *span, esp_error *err);
 /* From the adjoints of `op`, which are set, to those of all ops below it, and to
  * the sums; `sums` NULL: adjoints only. */
-esp_status espi_backward_ops(espi_reverse *reverse, size_t op, const espi_span *span, espi_sums *sums, esp_error *err);
+esp_status espi_backward_ops(espi_reverse *reverse, size_t op, const espi_slice *span, espi_sums *sums, esp_error *err);
 
 #endif

@@ -19,11 +19,11 @@ struct esp_scorer {
     double *coefficient;
 };
 
-typedef struct worker {
+typedef struct score_worker {
     espi_workspace *workspace;
     double *score; /* of one term, per output */
     double *row;   /* kernel values with all examples */
-} worker;
+} score_worker;
 
 struct espi_scorer {
     espi_bound *bound; /* the examples with themselves; lends its side of the columns to every call */
@@ -34,12 +34,12 @@ struct espi_scorer {
     size_t terms;
 };
 
-typedef struct job {
+typedef struct scoring {
     const espi_scorer *folded;
     const espi_bound *bound; /* data against examples */
-    worker *worker;
+    score_worker *score_worker;
     double *scores;
-} job;
+} scoring;
 
 esp_status esp_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, esp_scorer **out, esp_error *err)
 {
@@ -101,7 +101,7 @@ static esp_status fold_term(const espi_scorer *j, size_t number, esp_error *err)
 }
 
 /* The values of a term by its row: also the way out where folded numbers overflow. */
-static esp_status score_by_row(const job *j, const espi_term *t, size_t i, worker *w, esp_error *err)
+static esp_status score_by_row(const scoring *j, const espi_term *t, size_t i, score_worker *w, esp_error *err)
 {
     if (w->row == NULL) w->row = espi_alloc(j->folded->examples, sizeof *w->row);
     if (w->row == NULL) return espi_no_memory(err);
@@ -113,7 +113,7 @@ static esp_status score_by_row(const job *j, const espi_term *t, size_t i, worke
     return status;
 }
 
-static esp_status score_term(const job *j, size_t number, size_t i, worker *w, esp_error *err)
+static esp_status score_term(const scoring *j, size_t number, size_t i, score_worker *w, esp_error *err)
 {
     const espi_term *t = &j->folded->term[number];
     const void *folded = j->folded->folded[number];
@@ -125,7 +125,7 @@ static esp_status score_term(const job *j, size_t number, size_t i, worker *w, e
     return espi_all_finite(w->score, j->folded->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
 }
 
-static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_error *err)
+static esp_status start_worker(const scoring *j, score_worker *w, const esp_run *run, esp_error *err)
 {
     if (w->workspace != NULL) return ESP_OK;
     w->score = espi_alloc(j->folded->outputs, sizeof *w->score);
@@ -134,8 +134,8 @@ static esp_status start_worker(const job *j, worker *w, const esp_run *run, esp_
 
 static esp_status score_example(void *context, size_t i, const espi_worker *thread, esp_error *err)
 {
-    const job *j = context;
-    worker *w = &j->worker[thread->number];
+    const scoring *j = context;
+    score_worker *w = &j->score_worker[thread->number];
     double *out = j->scores + i * j->folded->outputs;
     esp_status status = start_worker(j, w, thread->run, err);
     for (size_t k = 0; k < j->folded->outputs; k++) out[k] = 0.0;
@@ -183,17 +183,17 @@ esp_status espi_scorer_score(const espi_scorer *folded, const esp_dataset *data,
 {
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind_like(folded->bound, data, run, &bound, err);
-    job j = {.folded = folded, .bound = bound, .scores = scores};
-    j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
-    if (status == ESP_OK && j.worker == NULL) status = espi_no_memory(err);
+    esp_status status = espi_bind_to_cols(folded->bound, data, run, &bound, err);
+    scoring j = {.folded = folded, .bound = bound, .scores = scores};
+    j.score_worker = espi_alloc_zero((size_t)workers, sizeof *j.score_worker);
+    if (status == ESP_OK && j.score_worker == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
-    for (int i = 0; j.worker != NULL && i < workers; i++) {
-        espi_workspace_free(j.worker[i].workspace);
-        espi_free(j.worker[i].score);
-        espi_free(j.worker[i].row);
+    for (int i = 0; j.score_worker != NULL && i < workers; i++) {
+        espi_workspace_free(j.score_worker[i].workspace);
+        espi_free(j.score_worker[i].score);
+        espi_free(j.score_worker[i].row);
     }
-    espi_free(j.worker);
+    espi_free(j.score_worker);
     espi_bound_free(bound);
     return status;
 }

@@ -1,6 +1,6 @@
 /* Which columns of a dataset a kernel works on. */
-#ifndef ESPI_COLUMNS_H
-#define ESPI_COLUMNS_H
+#ifndef ESPI_KERNEL_EXPRESSION_COLUMNS_H
+#define ESPI_KERNEL_EXPRESSION_COLUMNS_H
 
 #include "kernel/expression/kernel.h"
 

@@ -2,8 +2,8 @@
  *
  * The examples are rows of one dataset, whose last row is the current example: it is looked at, asked for its scores,
  * and then either kept with a coefficient per output, or taken out of the dataset again by its owner. */
-#ifndef ESPI_GROWING_CLASS_H
-#define ESPI_GROWING_CLASS_H
+#ifndef ESPI_KERNEL_EXPRESSION_GROWING_H
+#define ESPI_KERNEL_EXPRESSION_GROWING_H
 
 #include "kernel/expression/kernel.h"
 

@@ -98,67 +98,50 @@ static char *leaf_name(const esp_kernel *kernel, size_t leaf)
     return espi_text_take(&text);
 }
 
-typedef struct base { /* the name of a parameter, up to the label */
-    const char *name;
-    size_t size, leaf;
-    bool several; /* leaves have it */
-} base;
-
-/* The leaf of each hyperparameter; their places rise. */
-static size_t *leaves_of(const list *l, const esp_kernel *kernel)
+/* Whether another leaf has a parameter of the name that `name` has up to its label, whatever its value: names depend on
+ * the form of an expression only. */
+static bool is_shared(const esp_kernel *kernel, size_t leaf, const char *name)
 {
-    size_t *of = espi_alloc(l->count, sizeof *of), leaf = 0, end = 0;
-    for (size_t i = 0; of != NULL && i < l->count; i++) {
-        for (; leaf < kernel->leaves; leaf++) {
-            const size_t size = espi_parameter_count(kernel->leaf[leaf].class) + kernel->leaf[leaf].symbols;
-            if (l->hyper[i].place < end + size) break;
-            end += size;
-        }
-        of[i] = leaf;
+    const size_t size = strcspn(name, ".");
+    for (size_t i = 0; i < kernel->leaves; i++) {
+        const espi_parameter *p = kernel->leaf[i].class->parameters;
+        for (size_t k = 0; i != leaf && p[k].info.name != NULL; k++)
+            if (strncmp(p[k].info.name, name, size) == 0 && p[k].info.name[size] == '\0') return true;
     }
-    return of;
+    return false;
 }
 
-/* The bases of all names, and which one each has; there are a few, however many hyperparameters. */
-static void find_bases(const list *l, const size_t *leaf, base *all, size_t *of)
-{
-    size_t bases = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        const char *name = l->hyper[i].name;
-        const size_t size = strcspn(name, ".");
-        size_t b = 0;
-        while (b < bases && !(all[b].size == size && memcmp(all[b].name, name, size) == 0)) b++;
-        if (b == bases) all[bases++] = (base){.name = name, .size = size, .leaf = leaf[i]};
-        else if (all[b].leaf != leaf[i]) all[b].several = true;
-        of[i] = b;
-    }
-}
-
-/* Puts the leaf in front of names that leaves have in common, from `lambda` on to every `lambda.LABEL`. */
+/* Puts the leaf in front of names that leaves have in common: of `lambda`, and of every `lambda.LABEL`. The places of
+ * the hyperparameters rise, so that those of a leaf stand together. */
 static void tell_apart(list *l, const esp_kernel *kernel)
 {
-    size_t *leaf = leaves_of(l, kernel), *of = espi_alloc(l->count, sizeof *of);
-    base *all = espi_alloc(l->count, sizeof *all);
-    char *front = NULL; /* of the leaf at hand: those of one leaf stand together */
-    l->failed = l->failed || leaf == NULL || of == NULL || all == NULL;
-    if (!l->failed) find_bases(l, leaf, all, of);
+    size_t leaf = 0;
+    char *front = NULL;
+    const char *last = "";
+    bool shared = false;
     for (size_t i = 0; !l->failed && i < l->count; i++) {
-        if (i > 0 && leaf[i] != leaf[i - 1]) {
+        espi_hyper *h = &l->hyper[i];
+        for (; h->place >= espi_leaf_place(kernel, leaf + 1); leaf++) {
             espi_free(front);
             front = NULL;
+            last = "";
         }
-        if (!all[of[i]].several) continue;
-        if (front == NULL) front = leaf_name(kernel, leaf[i]);
-        char *name = front != NULL ? join(front, l->hyper[i].name, "") : NULL;
+        const size_t size = strcspn(h->name, ".");
+        if (strncmp(last, h->name, size) != 0 || last[size] != '\0') { /* many labels may have one parameter */
+            shared = is_shared(kernel, leaf, h->name);
+            last = "";
+            for (const espi_parameter *p = kernel->leaf[leaf].class->parameters; p->info.name != NULL; p++)
+                if (strncmp(p->info.name, h->name, size) == 0 && p->info.name[size] == '\0') last = p->info.name;
+        }
+        if (!shared) continue;
+        if (front == NULL) front = leaf_name(kernel, leaf);
+        char *name = front != NULL ? join(front, h->name, "") : NULL;
         l->failed = name == NULL;
         if (l->failed) break;
-        espi_free(l->hyper[i].name);
-        l->hyper[i].name = name;
+        espi_free(h->name);
+        h->name = name;
     }
     espi_free(front);
-    espi_free(leaf);
-    espi_free(of);
-    espi_free(all);
 }
 
 static void add_weights(list *l, const esp_kernel *kernel)

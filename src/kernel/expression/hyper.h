@@ -1,6 +1,6 @@
 /* Hyperparameters: the numbers of a kernel expression that can be learned. */
-#ifndef ESPI_HYPER_H
-#define ESPI_HYPER_H
+#ifndef ESPI_KERNEL_EXPRESSION_HYPER_H
+#define ESPI_KERNEL_EXPRESSION_HYPER_H
 
 #include "kernel/expression/kernel.h"
 
@@ -11,7 +11,8 @@ size_t espi_leaf_place(const esp_kernel *kernel, size_t leaf);
 size_t espi_op_place(const esp_kernel *kernel, size_t op);
 
 typedef struct espi_hyper {
-    char *name; /* "lambda", "lambda.NP", "weight"; where several have this name: "sst(src).lambda", "weight.2" */
+    char *name; /* "lambda", "lambda.NP", "weight"; where several leaves have such a parameter: "sst(src).lambda", or
+                   "sst()#2.lambda" where leaves have one kernel and column; of several weights "weight.2" */
     size_t place;
     double value;
     double low, high;           /* allowed, both included; low > 0 */

@@ -7,8 +7,8 @@
  *
  * All that differs between kernels is a field of espi_kernel_class. To add a kernel: describe it in one such class in
  * its own file, list it in evaluate/registry.c, and test it against its definition (CONTRIBUTING.md). */
-#ifndef ESPI_KERNEL_H
-#define ESPI_KERNEL_H
+#ifndef ESPI_KERNEL_EXPRESSION_KERNEL_H
+#define ESPI_KERNEL_EXPRESSION_KERNEL_H
 
 #include "base/text.h"
 #include "base/wide.h"

@@ -22,7 +22,7 @@ typedef struct value { /* what an operand came to: a weight, or the op that comp
 } value;
 
 typedef struct parser {
-    espi_source in;
+    espi_scan in;
     esp_kernel *kernel;
     value *operand;
     size_t operands, operand_capacity;
@@ -59,13 +59,13 @@ static esp_status need_kernel(parser *p, const value *v)
     char text[32];
     if (!v->number) return ESP_OK;
     espi_number_print_short(v->weight, text);
-    return espi_source_wrong(&p->in, v->at, "the number %s stands alone; a number is a weight, as in %s*sst()", text,
+    return espi_scan_wrong(&p->in, v->at, "the number %s stands alone; a number is a weight, as in %s*sst()", text,
                              text);
 }
 
 static esp_status weigh(parser *p, double weight, value of, size_t at)
 {
-    if (!(weight > 0.0)) return espi_source_wrong(&p->in, at, "a weight must be a positive number");
+    if (!(weight > 0.0)) return espi_scan_wrong(&p->in, at, "a weight must be a positive number");
     return add_op(p, (espi_op){.kind = ESPI_SCALE, .number = weight, .left = of.op}, of.at);
 }
 
@@ -87,7 +87,7 @@ static esp_status apply(parser *p, struct pending o)
         const double weight = a.weight * b.weight;
         if (isfinite(weight) && (weight > 0.0 || a.weight == 0.0 || b.weight == 0.0))
             return add_weight(p, weight, a.at);
-        return espi_source_wrong(&p->in, a.at, "the product of these weights is too %s for a number",
+        return espi_scan_wrong(&p->in, a.at, "the product of these weights is too %s for a number",
                                  weight > 1.0 ? "large" : "small");
     }
     if (o.kind == '*' && a.number) return weigh(p, a.weight, b, a.at);
@@ -96,7 +96,7 @@ static esp_status apply(parser *p, struct pending o)
     if (status != ESP_OK) return status;
     if (o.kind == '^') {
         const bool whole = b.number && b.weight >= 1.0 && b.weight <= 1000.0 && floor(b.weight) == b.weight;
-        if (!whole) return espi_source_wrong(&p->in, b.at, "an exponent must be a whole number from 1 to 1000");
+        if (!whole) return espi_scan_wrong(&p->in, b.at, "an exponent must be a whole number from 1 to 1000");
         return add_op(p, (espi_op){.kind = ESPI_POWER, .number = b.weight, .left = a.op}, a.at);
     }
     status = need_kernel(p, &b);
@@ -138,11 +138,11 @@ static esp_status take_kernel(parser *p, const char *text, size_t at)
 static esp_status take_operand(parser *p, bool *opened)
 {
     char text[96];
-    const size_t at = espi_source_place(&p->in);
+    const size_t at = espi_scan_place(&p->in);
     *opened = false;
     if (espi_is_digit(*p->in.at) || *p->in.at == '.') {
         double number;
-        const esp_status status = espi_source_number(&p->in, &number);
+        const esp_status status = espi_scan_number(&p->in, &number);
         return status != ESP_OK ? status : add_weight(p, number, at);
     }
     if (*p->in.at == '(') {
@@ -152,21 +152,21 @@ static esp_status take_operand(parser *p, bool *opened)
     }
     if (!espi_is_name_start(*p->in.at)) {
         if (*p->in.at == '-' && p->pendings > 0 && p->pending[p->pendings - 1].kind == '^')
-            return espi_source_wrong(&p->in, at, "an exponent must be a whole number from 1 to 1000");
-        if (*p->in.at == '-') return espi_source_wrong(&p->in, at, "a weight must be a positive number");
-        return espi_source_wrong(&p->in, at, "a kernel is expected, not %s", espi_source_shown(&p->in, text));
+            return espi_scan_wrong(&p->in, at, "an exponent must be a whole number from 1 to 1000");
+        if (*p->in.at == '-') return espi_scan_wrong(&p->in, at, "a weight must be a positive number");
+        return espi_scan_wrong(&p->in, at, "a kernel is expected, not %s", espi_scan_shown(&p->in, text));
     }
     espi_name word;
-    esp_status status = espi_source_name(&p->in, &word);
+    esp_status status = espi_scan_name(&p->in, &word);
     if (status != ESP_OK) return status;
     if (strcmp(word.text, "norm") == 0) {
-        espi_source_blanks(&p->in);
+        espi_scan_blanks(&p->in);
         if (*p->in.at == '(') {
             p->in.at++;
             *opened = true;
             status = push(p, 'n', at);
         } else {
-            status = espi_source_wrong(&p->in, espi_source_place(&p->in),
+            status = espi_scan_wrong(&p->in, espi_scan_place(&p->in),
                                        "norm needs a kernel in brackets, as in norm(sst())");
         }
     } else {
@@ -181,11 +181,11 @@ static esp_status take_operator(parser *p, bool *ended)
 {
     char text[96];
     esp_status status = ESP_OK;
-    for (espi_source_blanks(&p->in); *p->in.at == ')' && status == ESP_OK; espi_source_blanks(&p->in)) {
+    for (espi_scan_blanks(&p->in); *p->in.at == ')' && status == ESP_OK; espi_scan_blanks(&p->in)) {
         status = apply_stronger(p, 0);
         if (status != ESP_OK) return status;
         if (p->pendings == 0)
-            return espi_source_wrong(&p->in, espi_source_place(&p->in), "a bracket closes that was never opened");
+            return espi_scan_wrong(&p->in, espi_scan_place(&p->in), "a bracket closes that was never opened");
         const struct pending open = p->pending[--p->pendings];
         if (open.kind == 'n') status = apply(p, open);
         p->in.at++;
@@ -195,11 +195,11 @@ static esp_status take_operator(parser *p, bool *ended)
     if (*ended) return ESP_OK;
     const char kind = *p->in.at;
     if (strength(kind) == 0)
-        return espi_source_wrong(&p->in, espi_source_place(&p->in), "'+', '*' or '^' is expected, not %s",
-                                 espi_source_shown(&p->in, text));
+        return espi_scan_wrong(&p->in, espi_scan_place(&p->in), "'+', '*' or '^' is expected, not %s",
+                                 espi_scan_shown(&p->in, text));
     status = apply_stronger(p, strength(kind) - 1);
     if (status != ESP_OK) return status;
-    const size_t at = espi_source_place(&p->in);
+    const size_t at = espi_scan_place(&p->in);
     p->in.at++;
     return push(p, kind, at);
 }
@@ -208,7 +208,7 @@ static esp_status parse(parser *p)
 {
     bool ended = false, opened = false;
     while (!ended) {
-        espi_source_blanks(&p->in);
+        espi_scan_blanks(&p->in);
         esp_status status = take_operand(p, &opened);
         if (status == ESP_OK && !opened) status = take_operator(p, &ended);
         if (status != ESP_OK) return status;
@@ -216,7 +216,7 @@ static esp_status parse(parser *p)
     const esp_status status = apply_stronger(p, 0);
     if (status != ESP_OK) return status;
     if (p->pendings > 0)
-        return espi_source_wrong(&p->in, p->pending[p->pendings - 1].at, "this bracket is never closed");
+        return espi_scan_wrong(&p->in, p->pending[p->pendings - 1].at, "this bracket is never closed");
     return need_kernel(p, &p->operand[0]);
 }
 

@@ -1,6 +1,6 @@
 /* A kernel as a sum of weighted terms: what scorers add up. */
-#ifndef ESPI_TERMS_H
-#define ESPI_TERMS_H
+#ifndef ESPI_KERNEL_EXPRESSION_TERMS_H
+#define ESPI_KERNEL_EXPRESSION_TERMS_H
 
 #include "kernel/expression/kernel.h"
 

@@ -15,8 +15,8 @@
  * against the DAG of dag.h, whose groups are productions here too.
  *
  * Where gradients are asked for numbers have lanes (lanes.h), for lambda, lambda1 and lambda2. */
-#ifndef ESPI_GTK_H
-#define ESPI_GTK_H
+#ifndef ESPI_KERNEL_GRAMMAR_TREE_GTK_H
+#define ESPI_KERNEL_GRAMMAR_TREE_GTK_H
 
 #include "kernel/tree/dag.h"
 #include "kernel/expression/kernel.h"

@@ -4,7 +4,6 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kernel/evaluate/bound.h"
 #include "kernel/grammar_tree/gtk.h"
 #include "kernel/tree/lanes.h"
 #include "kernel/grammar_tree/rules.h"
@@ -142,13 +141,13 @@ static esp_status check_variations(const gtk_part *t, const espi_forest *f, cons
 }
 
 static esp_status bind_as(const espi_leaf *leaf, bool full, const espi_column *rows, const espi_column *cols,
-                          const espi_part *like, const esp_run *run, espi_part **out, esp_error *err)
+                          const espi_part *base, const esp_run *run, espi_part **out, esp_error *err)
 {
     *out = NULL;
     gtk_part *t = espi_alloc_zero(1, sizeof *t);
     if (t == NULL) return espi_no_memory(err);
     t->part.class = leaf->class;
-    t->base = like != NULL ? view(like) : t;
+    t->base = base != NULL ? view(base) : t;
     t->leaf = leaf;
     t->column[ESPI_ROWS] = rows;
     t->column[ESPI_COLS] = cols;
@@ -164,10 +163,10 @@ static esp_status bind_as(const espi_leaf *leaf, bool full, const espi_column *r
     return status;
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
-    return bind_as(leaf, false, rows, cols, like, run, out, err);
+    return bind_as(leaf, false, rows, cols, base, run, out, err);
 }
 
 static void workspace_free(void *pointer)
@@ -445,7 +444,6 @@ const espi_kernel_class espi_kernel_gtk = {
         (const espi_parameter[]){
             {.info = {"lambda", "decay: a fragment of s productions weighs lambda^s", "0.4", "a number > 0",
                       ESP_KIND_NUMBER},
-
              .low = 0.0,
              .low_open = true,
              .high = HUGE_VAL,
@@ -460,7 +458,6 @@ const espi_kernel_class espi_kernel_gtk = {
             SWITCH("frontier", "1: labels change also where a fragment ends, 0: only with their words"),
             {.info = {"algorithm", "fgtk3: all trees at once; fgtk2, fgtk1, gtk: pair by pair, for comparison", "fgtk3",
                       "fgtk3, fgtk2, fgtk1 or gtk", ESP_KIND_CHOICE},
-
              .choices = algorithms},
             {.info = {0}}},
     .takes = {[ESP_COLUMN_TREE] = true},

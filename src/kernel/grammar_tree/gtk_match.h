@@ -1,6 +1,6 @@
 /* What gtk_match.c and gtk_cells.c share while a tree is matched: columns and sums. */
-#ifndef ESPI_GTK_MATCH_H
-#define ESPI_GTK_MATCH_H
+#ifndef ESPI_KERNEL_GRAMMAR_TREE_GTK_MATCH_H
+#define ESPI_KERNEL_GRAMMAR_TREE_GTK_MATCH_H
 
 #include "kernel/grammar_tree/gtk.h"
 #include "kernel/tree/pool.h"

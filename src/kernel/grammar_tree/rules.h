@@ -8,8 +8,8 @@
  * separated by blanks; a backslash before a blank, a bracket of any kind, ';', '#' or a backslash makes it a part of
  * the label, and so it does at its start before '=' and '-'. A rule names labels
  * whether they are words or inner nodes. */
-#ifndef ESPI_RULES_H
-#define ESPI_RULES_H
+#ifndef ESPI_KERNEL_GRAMMAR_TREE_RULES_H
+#define ESPI_KERNEL_GRAMMAR_TREE_RULES_H
 
 #include "kernel/expression/kernel.h"
 

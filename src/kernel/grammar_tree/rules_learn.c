@@ -64,7 +64,7 @@ typedef struct rule { /* productions that a file of rules cannot tell apart: one
     size_t optional;   /* where its marks start */
 } rule;
 
-typedef struct learner {
+typedef struct rule_learner {
     const espi_forest *forest;
     uint64_t *count; /* per production */
     uint64_t least;
@@ -76,9 +76,9 @@ typedef struct learner {
     uint32_t *shorter; /* a production without one child */
     size_t shorter_capacity;
     esp_grammar_counts counts;
-} learner;
+} rule_learner;
 
-static void add_rule_text(const learner *w, const espi_production *p, const bool *optional, espi_text *text)
+static void add_rule_text(const rule_learner *w, const espi_production *p, const bool *optional, espi_text *text)
 {
     const espi_symbol *s = &w->forest->symbols.symbol[p->label];
     espi_rules_add_label(text, s->text, s->size);
@@ -92,7 +92,7 @@ static void add_rule_text(const learner *w, const espi_production *p, const bool
     }
 }
 
-static bool can_write(const learner *w, const espi_production *p)
+static bool can_write(const rule_learner *w, const espi_production *p)
 {
     const espi_symbol *s = &w->forest->symbols.symbol[p->label];
     bool can = espi_rules_can_hold(s->text, s->size);
@@ -104,7 +104,7 @@ static bool can_write(const learner *w, const espi_production *p)
 }
 
 /* The rule of a production, added if new. NULL: memory is out. */
-static rule *rule_of(learner *w, size_t number)
+static rule *rule_of(rule_learner *w, size_t number)
 {
     const espi_production *p = &w->forest->production[number];
     const size_t known = w->names.count;
@@ -127,7 +127,7 @@ static rule *rule_of(learner *w, size_t number)
 }
 
 /* Whether the production is seen often without its child k. */
-static bool often_without(const learner *w, const espi_production *p, size_t k)
+static bool often_without(const rule_learner *w, const espi_production *p, size_t k)
 {
     size_t size = 0;
     for (size_t i = 0; i < p->arity; i++)
@@ -137,7 +137,7 @@ static bool often_without(const learner *w, const espi_production *p, size_t k)
     return found != ESPI_NO_NODE && w->count[found] >= w->least;
 }
 
-static bool learn_rules(learner *w)
+static bool learn_rules(rule_learner *w)
 {
     const espi_forest *f = w->forest;
     for (size_t i = 0; i < f->productions; i++) {
@@ -188,7 +188,7 @@ static void add_classes(esp_grammar_counts *counts, const char *const *classes, 
 static int by_name(const void *a, const void *b) { return strcmp(((const rule *)a)->name, ((const rule *)b)->name); }
 
 /* The rules in order of their names, so that the order of the trees does not matter. */
-static bool write_rules(learner *w, bool all, espi_text *text)
+static bool write_rules(rule_learner *w, bool all, espi_text *text)
 {
     const size_t rules = w->names.count;
     for (size_t i = 0; i < rules; i++) w->rule[i].name = (char *)(uintptr_t)w->names.symbol[i].text;
@@ -228,7 +228,7 @@ static bool count_seen(const espi_forest *f, const espi_rules *rules, size_t *se
 }
 
 /* Head of the file; written last, when all is counted. */
-static void add_head(const learner *w, espi_text *text)
+static void add_head(const rule_learner *w, espi_text *text)
 {
     char line[200];
     snprintf(line, sizeof line,
@@ -238,7 +238,7 @@ static void add_head(const learner *w, espi_text *text)
     espi_text_string(text, line);
 }
 
-static void free_learner(learner *w)
+static void free_rule_learner(rule_learner *w)
 {
     espi_free(w->count);
     espi_symbols_free(&w->names);
@@ -253,7 +253,7 @@ esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_options 
     static const esp_grammar_options usual = {0};
     const esp_grammar_options *o = options != NULL ? options : &usual;
     const char *const *classes = NULL;
-    learner w = {.least = o->min_count > 0 ? o->min_count : 5};
+    rule_learner w = {.least = o->min_count > 0 ? o->min_count : 5};
     espi_text body = {0}, file = {0};
     *text = NULL;
     esp_status status = find_classes(o->classes, &classes, err);
@@ -270,7 +270,7 @@ esp_status esp_grammar_learn(const esp_dataset *data, const esp_grammar_options 
     else if (counts != NULL) *counts = w.counts;
     espi_text_free(&body);
     espi_text_free(&file);
-    free_learner(&w);
+    free_rule_learner(&w);
     return status;
 }
 

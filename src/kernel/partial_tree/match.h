@@ -1,6 +1,6 @@
 /* What match.c and cells.c share while a tree is matched: columns, sums, and the cells of the current node. */
-#ifndef ESPI_PTK_MATCH_H
-#define ESPI_PTK_MATCH_H
+#ifndef ESPI_KERNEL_PARTIAL_TREE_MATCH_H
+#define ESPI_KERNEL_PARTIAL_TREE_MATCH_H
 
 #include "kernel/tree/pool.h"
 #include "kernel/partial_tree/partial_tree.h"

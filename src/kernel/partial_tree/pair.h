@@ -1,7 +1,7 @@
 /* algorithm=pair: the kernel tree by tree, as published. A reference and a baseline for the matching of all trees at
  * once, which shares no code with it. */
-#ifndef ESPI_PTK_PAIR_H
-#define ESPI_PTK_PAIR_H
+#ifndef ESPI_KERNEL_PARTIAL_TREE_PAIR_H
+#define ESPI_KERNEL_PARTIAL_TREE_PAIR_H
 
 #include "kernel/partial_tree/partial_tree.h"
 

@@ -32,8 +32,8 @@
  *     wide_pair.c     K of any two trees in numbers that do not overflow
  *     pair.c          algorithm=pair: tree by tree as published; shares nothing with the files above
  *     map.c           keys to dense numbers */
-#ifndef ESPI_PARTIAL_TREE_H
-#define ESPI_PARTIAL_TREE_H
+#ifndef ESPI_KERNEL_PARTIAL_TREE_PARTIAL_TREE_H
+#define ESPI_KERNEL_PARTIAL_TREE_PARTIAL_TREE_H
 
 #include "kernel/expression/kernel.h"
 

@@ -110,7 +110,7 @@ static bool bind_rows(ptk_part *p)
            (p->algorithm == PTK_DAG || make_flats(p->rows, p->symbol, &p->flat_rows));
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
     (void)run;
@@ -120,10 +120,10 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     p->part.class = leaf->class;
     p->values = values_of(leaf);
     p->algorithm = (ptk_algorithm)espi_leaf_value(leaf, "algorithm");
-    p->base = like != NULL ? ptk_of(like) : p;
+    p->base = base != NULL ? ptk_of(base) : p;
     p->rows = &rows->trees;
     p->cols = &cols->trees;
-    if ((like == NULL && !bind_cols(p)) || (rows != cols && !bind_rows(p)) ||
+    if ((base == NULL && !bind_cols(p)) || (rows != cols && !bind_rows(p)) ||
         !espi_ptk_link_make(&p->link, trees_of(p, ESPI_ROWS), &p->base->index)) {
         part_free(&p->part);
         return espi_no_memory(err);
@@ -295,26 +295,22 @@ const espi_kernel_class espi_kernel_ptk = {
         (const espi_parameter[]){
             {.info = {"lambda", "decay of a fragment with its width: gaps between children", "0.4", "a number > 0",
                       ESP_KIND_NUMBER},
-
              .low_open = true,
              .high = HUGE_VAL,
              .draw_low = 1e-4,
              .draw_high = 1.0},
             {.info = {"mu", "decay of a fragment with its height: nodes", "0.4", "a number > 0", ESP_KIND_NUMBER},
-
              .low_open = true,
              .high = HUGE_VAL,
              .draw_low = 1e-4,
              .draw_high = 1.0},
             {.info = {"terminal", "factor of pairs of nodes of which one is a leaf", "1", "a number >= 0",
                       ESP_KIND_NUMBER},
-
              .high = HUGE_VAL,
              .draw_low = 0.1,
              .draw_high = 10.0},
             {.info = {"algorithm", "dag: all trees at once; pair: tree by tree, for comparison", "dag", "dag or pair",
                       ESP_KIND_CHOICE},
-
              .choices = algorithms},
             {.info = {0}}},
     .takes = {[ESP_COLUMN_TREE] = true},

@@ -202,22 +202,22 @@ void espi_trie_text(const espi_trie *t, size_t pattern, espi_text *text)
 
 /* ------------------------------------------------------------------- places */
 
-void espi_places_free(espi_places *p)
+void espi_token_places_free(espi_token_places *p)
 {
     espi_free(p->place);
     espi_free(p->symbol);
     espi_free(p->start);
-    *p = (espi_places){0};
+    *p = (espi_token_places){0};
 }
 
 static int by_place(const void *x, const void *y)
 {
-    const espi_place *a = x, *b = y;
+    const espi_token_place *a = x, *b = y;
     if (a->symbol != b->symbol) return a->symbol < b->symbol ? -1 : 1;
     return (a->position > b->position) - (a->position < b->position);
 }
 
-bool espi_places_make(espi_places *p, const espi_sequences *s, const uint32_t *map, size_t row)
+bool espi_token_places_make(espi_token_places *p, const espi_sequences *s, const uint32_t *map, size_t row)
 {
     p->places = p->symbols = 0;
     const size_t first = s->row[row], end = s->row[row + 1];
@@ -230,7 +230,7 @@ bool espi_places_make(espi_places *p, const espi_sequences *s, const uint32_t *m
     for (size_t t = first; t < end; t++)
         for (size_t f = s->token[t]; f < s->token[t + 1]; f++)
             if (map[s->factor[f]] != ESPI_NO_SYMBOL)
-                p->place[p->places++] = (espi_place){.symbol = map[s->factor[f]], .position = t - first};
+                p->place[p->places++] = (espi_token_place){.symbol = map[s->factor[f]], .position = t - first};
     if (p->places > 1) qsort(p->place, p->places, sizeof *p->place, by_place);
     for (size_t i = 0; i < p->places; i++) {
         if (i > 0 && p->place[i - 1].symbol == p->place[i].symbol) continue;
@@ -255,8 +255,8 @@ struct espi_trie_end {
 
 void espi_trie_walker_free(espi_trie_walker *w)
 {
-    espi_places_free(&w->places[0]);
-    espi_places_free(&w->places[1]);
+    espi_token_places_free(&w->places[0]);
+    espi_token_places_free(&w->places[1]);
     espi_free(w->feature);
     espi_free(w->frame);
     espi_free(w->end);
@@ -265,7 +265,7 @@ void espi_trie_walker_free(espi_trie_walker *w)
 }
 
 /* walker->power[d] = lambda^d for all distances within the sequence. */
-static bool take_powers(espi_trie_walker *w, double lambda, const espi_places *p)
+static bool take_powers(espi_trie_walker *w, double lambda, const espi_token_places *p)
 {
     size_t longest = 0;
     for (size_t i = 0; i < p->places; i++)
@@ -280,8 +280,8 @@ static bool take_powers(espi_trie_walker *w, double lambda, const espi_places *p
 
 /* Appends the ends of ua at *top: u's ends are w->end[from .. to), a's places are place[0 .. places). Returns their
  * sum. */
-static double extend(espi_trie_walker *w, size_t gap, size_t from, size_t to, const espi_place *place, size_t places,
-                     size_t *top)
+static double extend(espi_trie_walker *w, size_t gap, size_t from, size_t to, const espi_token_place *place,
+                     size_t places, size_t *top)
 {
     const struct espi_trie_end *end = w->end;
     double sum = 0.0, running = 0.0; /* running: sum over the ends before `from` of weight * lambda^(t - 1 - e) */
@@ -308,10 +308,10 @@ static double extend(espi_trie_walker *w, size_t gap, size_t from, size_t to, co
 }
 
 /* The ends of child `node` for symbol number k of the sequence `side`; the root's children start anywhere. */
-static double step_down(espi_trie_walker *w, size_t gap, const struct espi_trie_frame *frame, const espi_places *p,
-                        size_t k, int side, size_t *top)
+static double step_down(espi_trie_walker *w, size_t gap, const struct espi_trie_frame *frame,
+                        const espi_token_places *p, size_t k, int side, size_t *top)
 {
-    const espi_place *place = p->place + p->start[k];
+    const espi_token_place *place = p->place + p->start[k];
     const size_t places = p->start[k + 1] - p->start[k];
     if (frame->node != 0) return extend(w, gap, frame->from[side], frame->to[side], place, places, top);
     for (size_t i = 0; i < places; i++)
@@ -369,7 +369,7 @@ static bool add_feature(espi_trie_walker *w, uint32_t pattern, double value)
 bool espi_trie_features(const espi_trie *trie, espi_weighing weighing, espi_trie_walker *w)
 {
     const espi_patterns *set = &trie->set;
-    const espi_places *p = &w->places[0];
+    const espi_token_places *p = &w->places[0];
     w->features = w->frames = 0;
     if (p->symbols == 0 || set->nodes == 0) return true;
     if (!take_powers(w, weighing.lambda, p) || !push(w, (struct espi_trie_frame){0})) return false;
@@ -392,7 +392,7 @@ bool espi_trie_features(const espi_trie *trie, espi_weighing weighing, espi_trie
 }
 
 /* The place of a symbol among those of a sequence, or SIZE_MAX. */
-static size_t find_symbol(const espi_places *p, uint32_t symbol)
+static size_t find_symbol(const espi_token_places *p, uint32_t symbol)
 {
     size_t low = 0, high = p->symbols;
     while (low < high) {
@@ -403,8 +403,8 @@ static size_t find_symbol(const espi_places *p, uint32_t symbol)
     return low < p->symbols && p->symbol[low] == symbol ? low : SIZE_MAX;
 }
 
-bool espi_trie_kernel(const espi_trie *trie, espi_weighing weighing, const espi_places *s, const espi_places *t,
-                      espi_trie_walker *w, double *value)
+bool espi_trie_kernel(const espi_trie *trie, espi_weighing weighing, const espi_token_places *s,
+                      const espi_token_places *t, espi_trie_walker *w, double *value)
 {
     const espi_patterns *set = &trie->set;
     *value = 0.0;

@@ -13,8 +13,8 @@
  * the left of that one are closed for good, so that every fragment grows in one way only. Features:
  *
  *     phi_f(T) = c_f(T) sqrt(lambda^productions(f)),     c_f(T) the number of nodes of T at which f matches */
-#ifndef ESPI_PATTERN_H
-#define ESPI_PATTERN_H
+#ifndef ESPI_KERNEL_PATTERN_PATTERN_H
+#define ESPI_KERNEL_PATTERN_PATTERN_H
 
 #include "kernel/expression/kernel.h"
 
@@ -77,18 +77,18 @@ typedef struct espi_feature_value {
     double value;
 } espi_feature_value;
 
-typedef struct espi_place { /* a factor known to the trie, and where it stands in the sequence */
+typedef struct espi_token_place { /* a factor known to the trie, and where it stands in the sequence */
     uint32_t symbol;
     size_t position;
-} espi_place;
+} espi_token_place;
 
-typedef struct espi_places { /* of one sequence, by symbol and position */
-    espi_place *place;
+typedef struct espi_token_places { /* of one sequence, by symbol and position */
+    espi_token_place *place;
     size_t places, capacity;
     uint32_t *symbol; /* the different ones, and where their places start */
     size_t *start;
     size_t symbols, symbol_capacity, start_capacity;
-} espi_places;
+} espi_token_places;
 
 /* How occurrences weigh: lambda in (0, 1] per gap, and at most `gap` tokens (SIZE_MAX: any number) left out between
  * neighbours. */
@@ -99,7 +99,7 @@ typedef struct espi_weighing {
 
 /* What one thread needs to evaluate; a zeroed one is ready. */
 typedef struct espi_trie_walker {
-    espi_places places[2];
+    espi_token_places places[2];
     espi_feature_value *feature; /* the result of espi_trie_features: patterns increasing, values > 0 */
     size_t features, feature_capacity;
     struct espi_trie_frame *frame;
@@ -113,16 +113,17 @@ typedef struct espi_trie_walker {
 void espi_trie_walker_free(espi_trie_walker *walker);
 
 /* A row of a column as places; `map` is espi_symbols_map from the column's symbols to the trie's. */
-bool espi_places_make(espi_places *places, const espi_sequences *sequences, const uint32_t *map, size_t row);
-void espi_places_free(espi_places *places);
+bool espi_token_places_make(espi_token_places *places, const espi_sequences *sequences, const uint32_t *map,
+                            size_t row);
+void espi_token_places_free(espi_token_places *places);
 
 /* Fills walker->feature for walker->places[0]. O(tokens) for each trie node that the sequence contains. Values that
  * overflow come out as not finite. False if memory is out. */
 bool espi_trie_features(const espi_trie *trie, espi_weighing weighing, espi_trie_walker *walker);
 /* *value = sum over kept u of phi_u(S) phi_u(T) for two sequences as places, walked down the trie together; features
  * are not made. False if memory is out. */
-bool espi_trie_kernel(const espi_trie *trie, espi_weighing weighing, const espi_places *s, const espi_places *t,
-                      espi_trie_walker *walker, double *value);
+bool espi_trie_kernel(const espi_trie *trie, espi_weighing weighing, const espi_token_places *s,
+                      const espi_token_places *t, espi_trie_walker *walker, double *value);
 
 /* -------------------------------------------------------------------- trees */
 

@@ -77,7 +77,7 @@ static void workspace_end(workspace *w)
 static bool load(const selected_part *p, const side *s, size_t i, workspace *w, int which)
 {
     if (p->selection->kind == ESPI_SELECTED_SEQUENCES)
-        return espi_places_make(&w->trie.places[which], &s->column->sequences, s->map, i);
+        return espi_token_places_make(&w->trie.places[which], &s->column->sequences, s->map, i);
     espi_matched *tree = &w->tree[which];
     tree->forest = &s->column->trees;
     tree->map = s->map;
@@ -227,7 +227,7 @@ esp_status espi_selection_bag(const espi_leaf *leaf, const espi_column *column, 
     return status;
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
     *out = NULL;
@@ -239,7 +239,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     selected_part *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
     *p = part_of(leaf);
-    p->base = like != NULL ? view(like) : p;
+    p->base = base != NULL ? view(base) : p;
     esp_status status = ESP_OK;
     if (p->base == p) status = side_make(p, &p->cols, cols, run, err);
     if (status == ESP_OK && p->base == p && !p->recursion &&

@@ -139,7 +139,7 @@ static esp_status prepare(seq_part *p, const espi_column *rows, const espi_colum
     return status;
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
     *out = NULL;
@@ -147,7 +147,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     if (p == NULL) return espi_no_memory(err);
     const double n = espi_leaf_value(leaf, "n");
     p->part.class = leaf->class;
-    p->base = like != NULL ? view(like) : p;
+    p->base = base != NULL ? view(base) : p;
     p->algorithm = (algorithm)espi_leaf_value(leaf, "algorithm");
     p->rule.n = n < 0x1p53 ? (size_t)n : ESPI_ANY_LENGTH; /* no sequence is that long */
     p->rule.lambda = (gap)espi_leaf_value(leaf, "gap") == NONE ? 0.0 : espi_leaf_value(leaf, "lambda");
@@ -335,13 +335,11 @@ const espi_kernel_class espi_kernel_seq = {
     .parameters =
         (const espi_parameter[]){
             {.info = {"n", "longest subsequence", "3", "a whole number >= 1, or inf", ESP_KIND_WHOLE},
-
              .low = 1.0,
              .high = HUGE_VAL,
              .infinite = true},
             {.info = {"lambda", "decay: each token left out in between weighs lambda", "0.5", "a number > 0 and <= 1",
                       ESP_KIND_NUMBER},
-
              .low = 0.0,
              .low_open = true,
              .high = 1.0,
@@ -349,11 +347,9 @@ const espi_kernel_class espi_kernel_seq = {
              .draw_high = 1.0},
             {.info = {"gap", "inf: any tokens may be left out; 0: none, as in n-grams", "inf", "inf or 0",
                       ESP_KIND_CHOICE},
-
              .choices = gaps},
             {.info = {"algorithm", "block: all sequences at once; match, pair: for comparison", "block",
                       "block, match or pair", ESP_KIND_CHOICE},
-
              .choices = algorithms},
             {.info = {0}}},
     .takes = {[ESP_COLUMN_SEQUENCE] = true},

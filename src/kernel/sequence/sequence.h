@@ -10,8 +10,8 @@
  *   inverted index, so that columns without a common symbol cost nothing.
  * - espi_seq_mine (seq_mine.c): phi itself. The u that at least two sequences have, with their phi as inverted lists,
  * give a row by adding up; a weight per u gives a scorer. */
-#ifndef ESPI_SEQUENCE_H
-#define ESPI_SEQUENCE_H
+#ifndef ESPI_KERNEL_SEQUENCE_SEQUENCE_H
+#define ESPI_KERNEL_SEQUENCE_SEQUENCE_H
 
 #include "data/bag.h"
 #include "kernel/expression/kernel.h"

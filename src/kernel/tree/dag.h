@@ -10,8 +10,8 @@
  * is the Gram row of T; multiplied by a coefficient f(u) per vertex it is the score of a model.
  *
  * A DAG grows tree by tree: groups own their arrays, and nothing is renumbered. */
-#ifndef ESPI_DAG_H
-#define ESPI_DAG_H
+#ifndef ESPI_KERNEL_TREE_DAG_H
+#define ESPI_KERNEL_TREE_DAG_H
 
 #include "kernel/tree/plan.h"
 

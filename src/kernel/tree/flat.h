@@ -1,6 +1,6 @@
 /* A tree as plain arrays of its nodes, children before parents: what the pairwise algorithms work on. */
-#ifndef ESPI_FLAT_H
-#define ESPI_FLAT_H
+#ifndef ESPI_KERNEL_TREE_FLAT_H
+#define ESPI_KERNEL_TREE_FLAT_H
 
 #include "data/forest.h"
 #include "kernel/tree/dag.h"

@@ -2,8 +2,8 @@
  * lane p + 1 its derivative in parameter p of the kernel's class. A lane of many numbers lies side by side, and the
  * lanes lie one behind the other: lane q of number j at [q * stride + j]. Where no derivatives are asked for there is
  * one lane. */
-#ifndef ESPI_LANES_H
-#define ESPI_LANES_H
+#ifndef ESPI_KERNEL_TREE_LANES_H
+#define ESPI_KERNEL_TREE_LANES_H
 
 #include <stddef.h>
 

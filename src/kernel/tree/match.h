@@ -1,7 +1,7 @@
 /* Inside a matcher: the columns of the tree at hand, shared by rows (match.c) and
  * their gradients (match_gradient.c). */
-#ifndef ESPI_MATCH_H
-#define ESPI_MATCH_H
+#ifndef ESPI_KERNEL_TREE_MATCH_H
+#define ESPI_KERNEL_TREE_MATCH_H
 
 #include "kernel/tree/pool.h"
 #include "kernel/tree/sink.h"

@@ -1,6 +1,6 @@
 /* Gradients of the rows that match.c computes, in reverse: for all lambda and alpha at once. */
-#ifndef ESPI_MATCH_GRADIENT_H
-#define ESPI_MATCH_GRADIENT_H
+#ifndef ESPI_KERNEL_TREE_MATCH_GRADIENT_H
+#define ESPI_KERNEL_TREE_MATCH_GRADIENT_H
 
 #include "kernel/tree/dag.h"
 

@@ -1,7 +1,7 @@
 /* The kernel of single pairs of trees: of a tree with itself, and of any two in wide numbers: slow, of any size and
  * depth, never overflowing, with columns as in dag.h over the different subtrees of the two. */
-#ifndef ESPI_PAIR_H
-#define ESPI_PAIR_H
+#ifndef ESPI_KERNEL_TREE_PAIR_H
+#define ESPI_KERNEL_TREE_PAIR_H
 
 #include "kernel/tree/dag.h"
 #include "base/wide.h"

@@ -118,15 +118,15 @@ static bool add_tree(builder *b, espi_ref root)
     return true;
 }
 
-typedef struct job {
+typedef struct planning {
     espi_plans *plans;
     const espi_forest *forest;
     const uint32_t *shared;
     size_t groups;
     builder *builder; /* per thread */
-} job;
+} planning;
 
-static bool start_builder(const job *j, builder *b)
+static bool start_builder(const planning *j, builder *b)
 {
     if (b->index != NULL) return true;
     b->forest = j->forest;
@@ -141,7 +141,7 @@ static bool start_builder(const job *j, builder *b)
 
 static esp_status make_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    const job *j = context;
+    const planning *j = context;
     builder *b = &j->builder[worker->number];
     bool ok = start_builder(j, b);
     b->chunk = &j->plans->chunk[item];
@@ -156,7 +156,7 @@ esp_status espi_plans_make(espi_plans *plans, const espi_forest *forest, const u
 {
     const size_t chunks = (forest->roots + ESPI_PLAN_CHUNK - 1) / ESPI_PLAN_CHUNK;
     const int workers = espi_worker_count(run, chunks);
-    job j = {.plans = plans, .forest = forest, .shared = shared, .groups = groups};
+    planning j = {.plans = plans, .forest = forest, .shared = shared, .groups = groups};
     *plans = (espi_plans){.trees = forest->roots, .chunks = chunks};
     plans->chunk = espi_alloc_zero(chunks, sizeof *plans->chunk);
     j.builder = espi_alloc_zero((size_t)workers, sizeof *j.builder);

@@ -4,8 +4,8 @@
  *
  * Productions are numbered as `shared` says (tree_kernel.c: those of the Gram matrix's columns first, then those that
  * only its rows have), and are called groups here. */
-#ifndef ESPI_PLAN_H
-#define ESPI_PLAN_H
+#ifndef ESPI_KERNEL_TREE_PLAN_H
+#define ESPI_KERNEL_TREE_PLAN_H
 
 #include "data/forest.h"
 

@@ -1,10 +1,11 @@
-/* Which column belongs to which node, while a tree is matched against a DAG (match.c, gtk_match.c, partial_tree/match.c).
+/* Which column belongs to which node, while a tree is matched against a DAG (match.c, gtk_match.c,
+ * partial_tree/match.c).
  *
  * A node takes a column from the pool, or shares that of another node if the two are equal: along a chain of
  * productions that repeats they soon are. A column goes back when the last of its users is done with it. Columns are
  * numbered from 0; what they hold is the matcher's own. */
-#ifndef ESPI_POOL_H
-#define ESPI_POOL_H
+#ifndef ESPI_KERNEL_TREE_POOL_H
+#define ESPI_KERNEL_TREE_POOL_H
 
 #include "kernel/tree/plan.h"
 

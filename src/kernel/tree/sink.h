@@ -1,7 +1,7 @@
 /* What becomes of the weights w(u) of a group of the DAG once they are known (dag.h): scattered over the occurrences of
  * its vertices they are part of a Gram row, multiplied with f(u) part of the scores of a model. */
-#ifndef ESPI_SINK_H
-#define ESPI_SINK_H
+#ifndef ESPI_KERNEL_TREE_SINK_H
+#define ESPI_KERNEL_TREE_SINK_H
 
 #include "kernel/tree/dag.h"
 

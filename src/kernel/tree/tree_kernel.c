@@ -222,14 +222,14 @@ static bool prepare_words(tree_part *t, const espi_column *rows, const espi_colu
     return rows == cols || espi_bag_make(&t->row_words, rows, (espi_symbols *)&t->base->words, false);
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
     *out = NULL;
     tree_part *t = espi_alloc_zero(1, sizeof *t);
     if (t == NULL) return espi_no_memory(err);
     t->part.class = leaf->class;
-    t->base = like != NULL ? view(like) : t;
+    t->base = base != NULL ? view(base) : t;
     t->rows = &rows->trees;
     t->cols = &cols->trees;
     t->bow = espi_leaf_value(leaf, "bow");
@@ -326,7 +326,7 @@ static esp_status need_dag(const tree_part *t, esp_error *err)
 static double equal_words(const tree_part *t, size_t i, size_t from, size_t to, const double *weight)
 {
     const espi_lists *lists = &t->base->word_lists;
-    const espi_sparse words = espi_bag_row(words_of(t, ESPI_ROWS), i);
+    const espi_sparse_row words = espi_bag_row(words_of(t, ESPI_ROWS), i);
     double sum = 0.0;
     for (size_t k = 0; k < words.entries; k++) {
         size_t at = lists->start[words.feature[k]];

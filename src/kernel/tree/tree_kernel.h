@@ -1,6 +1,6 @@
 /* What the tree kernels st, sst and sasst share: bound to data (tree_kernel.c) and growing (tree_growing.c). */
-#ifndef ESPI_TREE_KERNEL_H
-#define ESPI_TREE_KERNEL_H
+#ifndef ESPI_KERNEL_TREE_TREE_KERNEL_H
+#define ESPI_KERNEL_TREE_TREE_KERNEL_H
 
 #include "kernel/expression/growing.h"
 

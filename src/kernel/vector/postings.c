@@ -121,7 +121,7 @@ static bool add(espi_posting *q, size_t columns, size_t column, double value)
     return !frequent || q->value != NULL || to_bits(q, columns);
 }
 
-bool espi_postings_add(espi_postings *p, espi_sparse x, size_t column)
+bool espi_postings_add(espi_postings *p, espi_sparse_row x, size_t column)
 {
     if (column >= UINT32_MAX) return false;
     if (x.entries > 0 && x.feature[x.entries - 1] >= p->features) {
@@ -141,7 +141,7 @@ bool espi_postings_add(espi_postings *p, espi_sparse x, size_t column)
 
 /* --------------------------------------------------------------------- dots */
 
-void espi_postings_dots(const espi_postings *p, espi_sparse x, double *dot)
+void espi_postings_dots(const espi_postings *p, espi_sparse_row x, double *dot)
 {
     for (size_t c = 0; c < p->columns; c++) dot[c] = 0.0;
     for (size_t i = 0; i < x.entries && x.feature[i] < p->features; i++) {
@@ -211,7 +211,7 @@ static void add_list(uint64_t *plane, size_t planes, const uint32_t *column, siz
 
 static size_t chunks_of(const espi_postings *p) { return (p->columns + CHUNK * 64 - 1) / (CHUNK * 64); }
 
-bool espi_postings_count(espi_postings *p, espi_sparse x)
+bool espi_postings_count(espi_postings *p, espi_sparse_row x)
 {
     static const uint64_t nothing[CHUNK];
     const espi_posting *dense[ESPI_MOST_COUNTED], *rare[ESPI_MOST_COUNTED];

@@ -4,8 +4,8 @@
  * Features that few columns have are lists of columns. A feature that many have, always with the value 1, is a bitset:
  * one bit per column. While all values are 1, a dot product is the number of features in common; these numbers are
  * added up for 64 columns and more at once in planes, of which plane b holds bit b of the number of every column. */
-#ifndef ESPI_POSTINGS_H
-#define ESPI_POSTINGS_H
+#ifndef ESPI_KERNEL_VECTOR_POSTINGS_H
+#define ESPI_KERNEL_VECTOR_POSTINGS_H
 
 #include "data/bag.h"
 
@@ -33,12 +33,12 @@ typedef struct espi_postings { /* zeroed: empty */
 
 void espi_postings_free(espi_postings *p);
 /* Sets a column, which was empty, to x. Entries of 0 are left out. False if memory is out; then p can only be freed. */
-bool espi_postings_add(espi_postings *p, espi_sparse x, size_t column);
+bool espi_postings_add(espi_postings *p, espi_sparse_row x, size_t column);
 /* dot[c] = x . column c for c < columns. */
-void espi_postings_dots(const espi_postings *p, espi_sparse x, double *dot);
+void espi_postings_dots(const espi_postings *p, espi_sparse_row x, double *dot);
 /* Counts the features that x and each column have in common, in planes. Not if `valued`; x has at most
  * ESPI_MOST_COUNTED entries, all of them 1. False if memory is out. */
-bool espi_postings_count(espi_postings *p, espi_sparse x);
+bool espi_postings_count(espi_postings *p, espi_sparse_row x);
 /* From the planes: number[n] = how many columns of some blocks have n features in common with x, n < 1 << planes.
  * Columns that were never set count as 0 in common. `number` has room for ESPI_MOST_COUNTED + 1. */
 void espi_postings_histogram(espi_postings *p, const uint32_t *block, size_t blocks, uint64_t *number);

@@ -49,8 +49,8 @@ typedef struct growing_vectors {
     bool rows;
     size_t count; /* examples kept */
 
-    espi_sparse x;      /* at hand */
-    espi_sparse scaled; /* x with the weights of espi_shape_weight, as is the square */
+    espi_sparse_row x;      /* at hand */
+    espi_sparse_row scaled; /* x with the weights of espi_shape_weight, as is the square */
     double square;
     bool ones; /* all its values are 1, and they are not too many to be counted */
     uint32_t *feature;
@@ -167,7 +167,7 @@ static bool look_vector(growing_vectors *v, size_t row)
         v->feature[entries] = c->feature[i];
         v->value[entries++] = c->value[i];
     }
-    v->x = (espi_sparse){v->feature, v->value, entries};
+    v->x = (espi_sparse_row){v->feature, v->value, entries};
     return true;
 }
 
@@ -195,7 +195,8 @@ static bool reserve(growing_vectors *v)
     for (; v->entries < entries; v->entries++) {
         const double n = (double)v->entries;
         const double squares = v->shape.kind == ESPI_RBF ? n : 0.0, dot = n - squares;
-        v->table[v->entries] = espi_shape_value(&v->shape, (espi_sparse){0}, (espi_sparse){0}, squares, squares, dot);
+        v->table[v->entries] =
+            espi_shape_value(&v->shape, (espi_sparse_row){0}, (espi_sparse_row){0}, squares, squares, dot);
     }
     return true;
 }
@@ -222,20 +223,20 @@ static esp_status self(espi_growing_part *part, double *value, esp_error *err)
 
 /* --------------------------------------------------------------- kernel values */
 
-static espi_sparse example(const growing_vectors *v, size_t e)
+static espi_sparse_row example(const growing_vectors *v, size_t e)
 {
     if (v->bags) return espi_bag_row(&v->words, e);
     const espi_vectors *c = &v->column->vectors;
     const size_t from = c->row[e], entries = c->row[e + 1] - from;
-    return entries > 0 ? (espi_sparse){c->feature + from, c->value + from, entries} : (espi_sparse){0};
+    return entries > 0 ? (espi_sparse_row){c->feature + from, c->value + from, entries} : (espi_sparse_row){0};
 }
 
 static void values_by_pairs(const growing_vectors *v, double *out)
 {
     for (size_t e = 0; e < v->count; e++) {
-        const espi_sparse y = example(v, e);
+        const espi_sparse_row y = example(v, e);
         const double squares = v->shape.kind == ESPI_RBF ? v->square + v->squares[e] : 0.0;
-        out[e] = espi_shape_value(&v->shape, v->x, y, squares, 0.0, espi_sparse_dot(v->scaled, y));
+        out[e] = espi_shape_value(&v->shape, v->x, y, squares, 0.0, espi_sparse_row_dot(v->scaled, y));
     }
 }
 

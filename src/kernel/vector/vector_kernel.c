@@ -40,7 +40,7 @@ bool espi_shape_names(const espi_shape *s, espi_symbols *names)
     return true;
 }
 
-double espi_sparse_dot(espi_sparse x, espi_sparse y)
+double espi_sparse_row_dot(espi_sparse_row x, espi_sparse_row y)
 {
     double sum = 0.0;
     for (size_t i = 0, j = 0; i < x.entries && j < y.entries;) {
@@ -53,7 +53,7 @@ double espi_sparse_dot(espi_sparse x, espi_sparse y)
 }
 
 /* |x - y|^2 term by term, with weights; `other` is the square of what x has in features that y's side lacks. */
-static double distance(const espi_shape *s, espi_sparse x, espi_sparse y, double other)
+static double distance(const espi_shape *s, espi_sparse_row x, espi_sparse_row y, double other)
 {
     size_t i = 0, j = 0;
     double sum = espi_shape_weight(s, UINT32_MAX) * other;
@@ -78,7 +78,8 @@ static bool is_large(const espi_shape *s, double squares)
     return !(gamma_left(s) * squares * 64.0 * DBL_EPSILON < 1e-12);
 }
 
-double espi_shape_value(const espi_shape *s, espi_sparse x, espi_sparse y, double squares, double other, double dot)
+double espi_shape_value(const espi_shape *s, espi_sparse_row x, espi_sparse_row y, double squares, double other,
+                        double dot)
 {
     if (s->kind == ESPI_LINEAR) return dot;
     if (s->kind == ESPI_POLY) return espi_power(s->gamma * dot + s->coef0, s->degree);
@@ -116,7 +117,8 @@ void espi_shape_powers(const espi_shape *s, double *value, size_t count)
 
 double espi_shape_self(const espi_shape *s, double square)
 {
-    return s->kind == ESPI_RBF ? 1.0 : espi_shape_value(s, (espi_sparse){0}, (espi_sparse){0}, 0.0, 0.0, square);
+    return s->kind == ESPI_RBF ? 1.0
+                               : espi_shape_value(s, (espi_sparse_row){0}, (espi_sparse_row){0}, 0.0, 0.0, square);
 }
 
 typedef struct vector_part {
@@ -190,7 +192,7 @@ static bool make_rows(vector_part *v, const espi_column *rows)
     return true;
 }
 
-static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *like,
+static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const espi_column *cols, const espi_part *base,
                        const esp_run *run, espi_part **out, esp_error *err)
 {
     (void)run;
@@ -198,9 +200,9 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     *out = NULL;
     if (v == NULL) return espi_no_memory(err);
     v->part.class = leaf->class;
-    v->base = like != NULL ? view(like) : v;
+    v->base = base != NULL ? view(base) : v;
     v->shape = espi_shape_of(leaf);
-    if ((like == NULL && !make_cols(v, cols)) || (rows != cols && !make_rows(v, rows)) || !weigh_rows(v)) {
+    if ((base == NULL && !make_cols(v, cols)) || (rows != cols && !make_rows(v, rows)) || !weigh_rows(v)) {
         release(&v->part);
         return espi_no_memory(err);
     }
@@ -242,7 +244,7 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     dots(v, i, from, to, out);
     if (v->shape.kind == ESPI_LINEAR) return ESP_OK;
     const espi_bag *b = &v->base->cols;
-    const espi_sparse x = espi_bag_row(a, i);
+    const espi_sparse_row x = espi_bag_row(a, i);
     if (v->shape.kind == ESPI_POLY) espi_shape_powers(&v->shape, out, to - from);
     for (size_t j = from; j < to && v->shape.kind == ESPI_RBF; j++)
         out[j - from] =
@@ -376,7 +378,7 @@ static void add_own(const vector_part *v, size_t i, size_t from, size_t to, cons
 {
     const espi_shape *s = &v->shape;
     const espi_bag *a = bag_of(v, ESPI_ROWS), *b = &v->base->cols;
-    const espi_sparse x = espi_bag_row(a, i);
+    const espi_sparse_row x = espi_bag_row(a, i);
     double total = 0.0;
     for (size_t j = from; j < to; j++) {
         double *f = &factor[j - from];
@@ -453,12 +455,10 @@ const espi_kernel_class espi_kernel_poly = {
     .parameters =
         (const espi_parameter[]){
             {.info = {"degree", "exponent", "3", "a whole number from 1 to 100", ESP_KIND_WHOLE},
-
              .low = 1.0,
              .high = 100.0},
             GAMMA("scale of the dot product", false),
             {.info = {"coef0", "constant added before the power", "1", "a number >= 0", ESP_KIND_NUMBER},
-
              .low = 0.0,
              .high = HUGE_VAL,
              .draw_low = 1e-2,
@@ -478,7 +478,6 @@ const espi_kernel_class espi_kernel_rbf = {
         (const espi_parameter[]){
             GAMMA("scale of the squared distance; gamma.NAME: that of one feature", true),
             {.info = {"ard", "1: learners of gamma give every feature its own", "0", "0 or 1", ESP_KIND_FLAG},
-
              .low = 0.0,
              .high = 1.0},
             {.info = {0}}},

@@ -1,6 +1,6 @@
 /* The vector kernels as functions of dot products; see vector_kernel.c. */
-#ifndef ESPI_VECTOR_KERNEL_H
-#define ESPI_VECTOR_KERNEL_H
+#ifndef ESPI_KERNEL_VECTOR_VECTOR_KERNEL_H
+#define ESPI_KERNEL_VECTOR_VECTOR_KERNEL_H
 
 #include "data/bag.h"
 #include "kernel/expression/kernel.h"
@@ -26,10 +26,10 @@ static inline double espi_shape_weight(const espi_shape *shape, uint32_t feature
     if (feature < shape->owns) return shape->own[feature].value;
     return shape->owns > 0 ? shape->gamma : 1.0;
 }
-double espi_sparse_dot(espi_sparse x, espi_sparse y);
+double espi_sparse_row_dot(espi_sparse_row x, espi_sparse_row y);
 /* K(x, y) from the dot product and the sum of the squares of x and y, both with the weights above; `other` is the
  * square of what x has in features that y's side lacks and that are not in x's entries, without weights. */
-double espi_shape_value(const espi_shape *shape, espi_sparse x, espi_sparse y, double squares, double other,
+double espi_shape_value(const espi_shape *shape, espi_sparse_row x, espi_sparse_row y, double squares, double other,
                         double dot);
 /* Poly: value[i], a dot product, becomes K. The same as espi_shape_value, bit for bit. */
 void espi_shape_powers(const espi_shape *shape, double *value, size_t count);

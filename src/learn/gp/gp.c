@@ -117,11 +117,11 @@ typedef struct training {
     const espi_gp_settings *settings;
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
-    double *target;        /* as the process sees them */
-    double mean, scale;    /* the targets are mean + scale times these */
-    double spread;         /* the variance of these */
-    bool constant;         /* they are all 0 */
-    espi_gp_sparse sparse; /* with inducing examples: these */
+    double *target;       /* as the process sees them */
+    double mean, scale;   /* the targets are mean + scale times these */
+    double spread;        /* the variance of these */
+    bool constant;        /* they are all 0 */
+    espi_inducing sparse; /* with inducing examples: these */
     espi_gp_space space;
     espi_gp_found found;
     bool cancelled;
@@ -192,7 +192,7 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
                          espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     if (t->problem.sparse != NULL) {
         const size_t pivots = t->settings->inducing < n ? t->settings->inducing : n;
-        const esp_status status = espi_sparse_room(pivots, n, run, err);
+        const esp_status status = espi_low_rank_room(pivots, n, run, err);
         if (status != ESP_OK) return status;
     }
     bool ok = espi_dense_ready();
@@ -242,7 +242,7 @@ static void end_training(training *t)
 {
     for (size_t k = 0; k < 3; k++) espi_free(t->problem.matrix[k]);
     espi_free(t->problem.vector);
-    espi_gp_sparse_free(&t->sparse);
+    espi_inducing_free(&t->sparse);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);
@@ -316,7 +316,7 @@ static esp_status take_examples(esp_model *m, training *t, esp_error *err)
 
 static esp_status fill_support(esp_model *m, training *t, esp_error *err)
 {
-    espi_sparse *sparse = t->problem.sparse != NULL ? &t->sparse.bound : NULL;
+    espi_low_rank *sparse = t->problem.sparse != NULL ? &t->sparse.bound : NULL;
     const double *coefficient = sparse != NULL ? sparse->coefficient : t->found.point.coefficient;
     const esp_status status = take_examples(m, t, err);
     if (status != ESP_OK) return status;
@@ -331,7 +331,7 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
     m->bias[0] = t->mean + t->scale * t->found.point.mean;
     for (size_t i = 0; i < n; i++) m->coefficient[i] = t->scale * coefficient[i];
     if (sparse != NULL) {
-        espi_sparse_posterior(sparse, sparse->w_mm); /* no one needs these weights any more */
+        espi_low_rank_posterior(sparse, sparse->w_mm); /* no one needs these weights any more */
         p->reduction = sparse->w_mm;
         sparse->w_mm = NULL;
     }

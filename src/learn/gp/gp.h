@@ -9,11 +9,11 @@
  *
  * A likelihood (espi_gp_likelihood) is told the kernel with its values and gives the log likelihood, its gradient in
  * all places of the kernel (hyper.h) and what predicts; the search knows nothing else of it. */
-#ifndef ESPI_GP_H
-#define ESPI_GP_H
+#ifndef ESPI_LEARN_GP_GP_H
+#define ESPI_LEARN_GP_GP_H
 
 #include "kernel/expression/hyper.h"
-#include "learn/gp/sparse.h"
+#include "learn/gp/low_rank.h"
 #include "learn/learner.h"
 
 /* --------------------------------------------------------------- settings */
@@ -40,9 +40,9 @@ typedef struct espi_gp_problem {
     const double *target;
     size_t count;
     bool constant_mean;
-    double *matrix[3];      /* count x count numbers each: room for the likelihood; as many as it says */
-    double *vector;         /* 8 x count numbers */
-    espi_gp_sparse *sparse; /* of espi_gp_inducing: its pivots, and its room */
+    double *matrix[3];     /* count x count numbers each: room for the likelihood; as many as it says */
+    double *vector;        /* 8 x count numbers */
+    espi_inducing *sparse; /* of espi_gp_inducing: its pivots, and its room */
 } espi_gp_problem;
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */

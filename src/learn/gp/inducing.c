@@ -1,4 +1,4 @@
-/* Regression with inducing examples: the bound of sparse.h in the place of the likelihood.
+/* Regression with inducing examples: the bound of low_rank.h in the place of the likelihood.
  *
  *     pivots S1 at the first values ─▶ search ─▶ best values v1 ─▶ pivots S2 at v1 ─▶ search from v1 ─▶ v2
  *
@@ -16,9 +16,9 @@
 static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, double noise, const esp_run *run,
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err)
 {
-    const espi_sparse *b = &p->sparse->bound;
+    const espi_low_rank *b = &p->sparse->bound;
     const esp_status status =
-        espi_gp_sparse_evaluate(p->sparse, kernel, p->target, noise, p->constant_mean, run, gradient, err);
+        espi_inducing_evaluate(p->sparse, kernel, p->target, noise, p->constant_mean, run, gradient, err);
     if (status != ESP_OK) return status;
     if (!espi_all_finite(b->coefficient, b->pivots))
         return espi_fail(err, ESP_ERR_RANGE, "a coefficient is too large for a number; raise noise");
@@ -41,7 +41,7 @@ static esp_status choose(const espi_gp_space *space, const espi_gp_problem *p, c
 {
     char line[120];
     const esp_status status =
-        espi_gp_sparse_choose(p->sparse, space->kernel, p->data, settings->inducing, settings->common.seed, run, err);
+        espi_inducing_choose(p->sparse, space->kernel, p->data, settings->inducing, settings->common.seed, run, err);
     if (status != ESP_OK) return status;
     snprintf(line, sizeof line, "%zu inducing examples drawn at the %s hyperparameters", p->sparse->pivots, where);
     espi_message(run, line);
@@ -74,13 +74,13 @@ static void take_better(espi_gp_found *found, espi_gp_found *again)
 static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
                                const esp_run *run, espi_gp_found *found, esp_error *err)
 {
-    espi_gp_sparse *sparse = p->sparse;
+    espi_inducing *sparse = p->sparse;
     espi_gp_found again = {.shift = found->shift};
     uint32_t *first = sparse->pivot;
     const size_t count = sparse->pivots;
     esp_error own; /* what fails here is told, even if the caller wants no error */
     sparse->pivot = NULL;
-    espi_gp_sparse_free(sparse); /* drawing takes memory of its own */
+    espi_inducing_free(sparse); /* drawing takes memory of its own */
     esp_status status = choose(space, p, settings, "best", run, &own);
     const bool same =
         status == ESP_OK && sparse->pivots == count && memcmp(sparse->pivot, first, count * sizeof *first) == 0;
@@ -94,7 +94,7 @@ static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, c
     if (better) take_better(found, &again);
     if (status != ESP_OK && err != NULL) *err = own;
     if (!same && !better && (status == ESP_OK || status == ESP_ERR_CANCELLED)) {
-        const esp_status back = espi_gp_sparse_take(sparse, space->kernel, p->data, first, count, run, err);
+        const esp_status back = espi_inducing_take(sparse, space->kernel, p->data, first, count, run, err);
         if (back != ESP_OK) status = back;
     }
     espi_gp_point_free(&again.point);
@@ -106,8 +106,8 @@ static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, c
 /* Solves at the best point: the last evaluation of a search may have been elsewhere. */
 static esp_status settle(espi_gp_space *space, const espi_gp_problem *p, const esp_run *run, esp_error *err)
 {
-    return espi_gp_sparse_evaluate(p->sparse, space->kernel, p->target, espi_gp_space_noise(space), p->constant_mean,
-                                   run, NULL, err);
+    return espi_inducing_evaluate(p->sparse, space->kernel, p->target, espi_gp_space_noise(space), p->constant_mean,
+                                  run, NULL, err);
 }
 
 esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,

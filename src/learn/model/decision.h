@@ -1,7 +1,7 @@
 /* One decision function, ready to be asked: the examples that support it alone, with a kernel of its own. What a model
  * whose kernel selects patterns predicts with. */
-#ifndef ESPI_DECISION_H
-#define ESPI_DECISION_H
+#ifndef ESPI_LEARN_MODEL_DECISION_H
+#define ESPI_LEARN_MODEL_DECISION_H
 
 #include "kernel/evaluate/bound.h"
 

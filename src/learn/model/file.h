@@ -1,6 +1,6 @@
 /* Model files, versions 1 to 4: what the writer and the reader share. docs/model-format.md describes the format. */
-#ifndef ESPI_MODEL_FILE_H
-#define ESPI_MODEL_FILE_H
+#ifndef ESPI_LEARN_MODEL_FILE_H
+#define ESPI_LEARN_MODEL_FILE_H
 
 #include "learn/model/model.h"
 

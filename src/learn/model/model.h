@@ -1,6 +1,6 @@
 /* Models: what prediction needs, and what a model file holds. */
-#ifndef ESPI_MODEL_H
-#define ESPI_MODEL_H
+#ifndef ESPI_LEARN_MODEL_MODEL_H
+#define ESPI_LEARN_MODEL_MODEL_H
 
 #include "kernel/evaluate/bound.h"
 #include "learn/learner.h"

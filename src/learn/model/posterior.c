@@ -78,10 +78,10 @@ esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct esp
 
 enum { BLOCK = 16 }; /* rows that share a pass over the factor */
 
-typedef struct worker {
+typedef struct variance_worker {
     espi_workspace *workspace;
     double *row; /* BLOCK of them, twice: as they are, and turned */
-} worker;
+} variance_worker;
 
 /* k'P k of BLOCK rows; `turned` has number j of all rows side by side, so that each is summed in the same order. */
 HOT static void reduce(const double *restrict p, size_t n, const double *restrict turned, double *restrict length)
@@ -99,7 +99,7 @@ HOT static void reduce(const double *restrict p, size_t n, const double *restric
 typedef struct asking {
     const esp_model *model;
     const espi_bound *bound; /* rows: the new examples */
-    worker *worker;
+    variance_worker *variance_worker;
     double *variance;
 } asking;
 
@@ -107,7 +107,7 @@ static esp_status ask_block(void *context, size_t item, const espi_worker *threa
 {
     const asking *a = context;
     const struct espi_posterior *p = a->model->posterior;
-    worker *w = &a->worker[thread->number];
+    variance_worker *w = &a->variance_worker[thread->number];
     const size_t n = a->bound->count[ESPI_COLS], rows = a->bound->count[ESPI_ROWS], first = item * BLOCK;
     const size_t count = rows - first < BLOCK ? rows - first : BLOCK;
     double length[BLOCK];
@@ -149,21 +149,21 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     const int workers = espi_worker_count(run, blocks);
     double *self = espi_alloc(data->rows, sizeof *self);
     asking a = {.model = m, .variance = variance};
-    a.worker = espi_alloc_zero((size_t)workers, sizeof *a.worker);
-    esp_status status = self == NULL || a.worker == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK) status = espi_bind_like(m->posterior->bound, data, run, &bound, err);
+    a.variance_worker = espi_alloc_zero((size_t)workers, sizeof *a.variance_worker);
+    esp_status status = self == NULL || a.variance_worker == NULL ? espi_no_memory(err) : ESP_OK;
+    if (status == ESP_OK) status = espi_bind_to_cols(m->posterior->bound, data, run, &bound, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows; i++) variance[2 * i] = self[i];
     a.bound = bound;
     if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
-    for (int i = 0; a.worker != NULL && i < workers; i++) {
-        espi_workspace_free(a.worker[i].workspace);
-        espi_free(a.worker[i].row);
+    for (int i = 0; a.variance_worker != NULL && i < workers; i++) {
+        espi_workspace_free(a.variance_worker[i].workspace);
+        espi_free(a.variance_worker[i].row);
     }
     espi_workspace_free(workspace);
     espi_bound_free(bound);
-    espi_free(a.worker);
+    espi_free(a.variance_worker);
     espi_free(self);
     return status;
 }

@@ -16,7 +16,7 @@
 /* Where pieces end, as an array of where they start; the caller knows where the last must end. */
 static esp_status read_ends(espi_model_file *f, const char *tag, size_t shortest, size_t **out, size_t *count)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = espi_section_items(f, tag, 8, &s, count);
     if (status != ESP_OK) return status;
     size_t *start = *out = espi_alloc(*count + 1, sizeof *start);
@@ -34,7 +34,7 @@ static esp_status read_ends(espi_model_file *f, const char *tag, size_t shortest
 /* ------------------------------------------------------------------ trees */
 
 typedef struct tables { /* the sections of a forest, and how many items each has */
-    espi_span rules, rule_kids, nodes, node_kids;
+    espi_section rules, rule_kids, nodes, node_kids;
     size_t rule_count, rule_kid_count, node_count, node_kid_count;
 } tables;
 
@@ -162,7 +162,7 @@ static esp_status read_vectors(espi_model_file *f, espi_column *c)
 
 static esp_status read_column(espi_model_file *f, esp_dataset *data)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     esp_status status = espi_section_take(f, "column", &s);
     if (status != ESP_OK) return status;
     if (s.size < 8) return espi_section_wrong(f, s, "it is too short");
@@ -177,7 +177,7 @@ static esp_status read_column(espi_model_file *f, esp_dataset *data)
     *c = (espi_column){
         .type = (esp_column_type)type,
         .vectors = {.dense = (flags & ESPI_MODEL_DENSE) != 0, .scalar = (flags & ESPI_MODEL_SCALAR) != 0}};
-    status = espi_span_text(f, (espi_span){.at = s.at + 8, .size = s.size - 8, .tag = s.tag}, &c->name);
+    status = espi_bytes_text(f, (espi_section){.at = s.at + 8, .size = s.size - 8, .tag = s.tag}, &c->name);
     if (status != ESP_OK) return status;
     if (c->type == ESP_COLUMN_TREE) return read_trees(f, c, data->rows);
     return c->type == ESP_COLUMN_SEQUENCE ? read_sequences(f, c) : read_vectors(f, c);
@@ -212,8 +212,8 @@ static esp_status read_classes(espi_model_file *f, esp_model *m)
         if (m->class_name == NULL) status = espi_no_memory(f->err);
     }
     for (size_t i = 0; status == ESP_OK && i < names.count; i++) {
-        const espi_span name = {(const unsigned char *)names.symbol[i].text, names.symbol[i].size, "classes"};
-        status = espi_span_text(f, name, &m->class_name[i]);
+        const espi_section name = {(const unsigned char *)names.symbol[i].text, names.symbol[i].size, "classes"};
+        status = espi_bytes_text(f, name, &m->class_name[i]);
         if (status == ESP_OK) m->classes++;
     }
     espi_symbols_free(&names);
@@ -223,7 +223,7 @@ static esp_status read_classes(espi_model_file *f, esp_model *m)
 /* Rows, columns, outputs and flags. No section could hold more rows or outputs than the file has bytes. */
 static esp_status read_shape(espi_model_file *f, esp_model *m, uint64_t *columns, uint64_t *flags)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = espi_section_take(f, "shape", &s);
     if (status != ESP_OK) return status;
     if (s.size != 32) return espi_section_wrong(f, s, "its size is wrong");
@@ -281,7 +281,7 @@ static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
 {
     espi_gaussian *p = m->gaussian = espi_alloc_zero(1, sizeof *p);
     double *number = NULL;
-    espi_span s = {0};
+    espi_section s = {0};
     if (p == NULL) return espi_no_memory(f->err);
     esp_status status = espi_section_doubles(f, "process", 3, &number);
     if (status == ESP_OK) *p = (espi_gaussian){.scale = number[0], .noise = number[1], .jitter = number[2]};
@@ -296,7 +296,7 @@ static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
 
 static esp_status read_platt(espi_model_file *f, esp_model *m, bool there)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     if (there) return espi_section_doubles(f, "platt", 2 * (uint64_t)m->outputs, &m->platt);
     const esp_status status = espi_section_take(f, "platt", &s);
     return status != ESP_OK || s.size == 0 ? status : espi_section_wrong(f, s, "it is not empty");

@@ -16,7 +16,7 @@ static esp_status read_per_node(espi_model_file *f, const char *tag, size_t node
 /* Nodes, counts and values of the patterns. */
 static esp_status read_kept(espi_model_file *f, espi_patterns *set)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     esp_status status = espi_section_items(f, "patterns", 12, &s, &set->patterns);
     if (status != ESP_OK) return status;
     set->node = espi_alloc(set->patterns, sizeof *set->node);
@@ -49,7 +49,7 @@ static esp_status read_patterns(espi_model_file *f, espi_patterns *set, bool ski
 
 static esp_status read_productions(espi_model_file *f, espi_fragments *fragments)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     size_t kids, at = 0;
     esp_status status = espi_section_items(f, "rules", 8, &s, &fragments->productions);
     if (status == ESP_OK) status = espi_section_u32(f, "rulekids", &fragments->child_label, &kids);

@@ -16,12 +16,12 @@ esp_status espi_model_wrong(const espi_model_file *f, const char *format, ...)
     return espi_fail(f->err, ESP_ERR_PARSE, "%s: the model file is wrong: %s", f->name, clause);
 }
 
-esp_status espi_section_wrong(const espi_model_file *f, espi_span s, const char *clause)
+esp_status espi_section_wrong(const espi_model_file *f, espi_section s, const char *clause)
 {
     return espi_model_wrong(f, "section '%s': %s", s.tag, clause);
 }
 
-esp_status espi_section_take(espi_model_file *f, const char *tag, espi_span *out)
+esp_status espi_section_take(espi_model_file *f, const char *tag, espi_section *out)
 {
     char expected[ESPI_MODEL_TAG + 1] = "";
     strncpy(expected, tag, ESPI_MODEL_TAG);
@@ -36,13 +36,13 @@ esp_status espi_section_take(espi_model_file *f, const char *tag, espi_span *out
         return espi_model_wrong(f, "section '%s' does not lie where it should", tag);
     for (size_t i = 0; i < padding; i++)
         if (f->bytes[f->end + i] != 0) return espi_model_wrong(f, "there is something before section '%s'", tag);
-    *out = (espi_span){.at = f->bytes + offset, .size = (size_t)size, .tag = tag};
+    *out = (espi_section){.at = f->bytes + offset, .size = (size_t)size, .tag = tag};
     f->end = (size_t)(offset + size);
     f->next++;
     return ESP_OK;
 }
 
-esp_status espi_section_items(espi_model_file *f, const char *tag, size_t item, espi_span *out, size_t *count)
+esp_status espi_section_items(espi_model_file *f, const char *tag, size_t item, espi_section *out, size_t *count)
 {
     const esp_status status = espi_section_take(f, tag, out);
     if (status != ESP_OK) return status;
@@ -50,7 +50,7 @@ esp_status espi_section_items(espi_model_file *f, const char *tag, size_t item, 
     return out->size % item == 0 ? ESP_OK : espi_section_wrong(f, *out, "it ends in the middle of a number");
 }
 
-esp_status espi_span_text(const espi_model_file *f, espi_span s, char **out)
+esp_status espi_bytes_text(const espi_model_file *f, espi_section s, char **out)
 {
     if (s.size > 0 && memchr(s.at, '\0', s.size) != NULL)
         return espi_section_wrong(f, s, "there is a NUL byte in a text");
@@ -60,14 +60,14 @@ esp_status espi_span_text(const espi_model_file *f, espi_span s, char **out)
 
 esp_status espi_section_text(espi_model_file *f, const char *tag, char **out)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = espi_section_take(f, tag, &s);
-    return status == ESP_OK ? espi_span_text(f, s, out) : status;
+    return status == ESP_OK ? espi_bytes_text(f, s, out) : status;
 }
 
 esp_status espi_section_u32(espi_model_file *f, const char *tag, uint32_t **out, size_t *count)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = espi_section_items(f, tag, 4, &s, count);
     if (status != ESP_OK) return status;
     *out = espi_alloc(*count, sizeof **out);
@@ -76,7 +76,7 @@ esp_status espi_section_u32(espi_model_file *f, const char *tag, uint32_t **out,
 }
 
 /* A section of this many numbers of 8 bytes. */
-static esp_status take_numbers(espi_model_file *f, const char *tag, uint64_t expected, espi_span *out)
+static esp_status take_numbers(espi_model_file *f, const char *tag, uint64_t expected, espi_section *out)
 {
     size_t count;
     const esp_status status = espi_section_items(f, tag, 8, out, &count);
@@ -87,7 +87,7 @@ static esp_status take_numbers(espi_model_file *f, const char *tag, uint64_t exp
 
 esp_status espi_section_u64(espi_model_file *f, const char *tag, uint64_t expected, uint64_t **out)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = take_numbers(f, tag, expected, &s);
     if (status != ESP_OK) return status;
     *out = espi_alloc(s.size / 8, sizeof **out);
@@ -97,7 +97,7 @@ esp_status espi_section_u64(espi_model_file *f, const char *tag, uint64_t expect
 
 esp_status espi_section_doubles(espi_model_file *f, const char *tag, uint64_t expected, double **out)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = take_numbers(f, tag, expected, &s);
     if (status != ESP_OK) return status;
     *out = espi_alloc(s.size / 8, sizeof **out);
@@ -110,7 +110,7 @@ esp_status espi_section_doubles(espi_model_file *f, const char *tag, uint64_t ex
 
 esp_status espi_section_symbols(espi_model_file *f, const char *tag, espi_symbols *symbols)
 {
-    espi_span s = {0};
+    espi_section s = {0};
     const esp_status status = espi_section_take(f, tag, &s);
     if (status != ESP_OK) return status;
     if (s.size < 8 || espi_u64_at(s.at) > (s.size - 8) / 8)

@@ -17,14 +17,14 @@ typedef struct voter {
     double *row; /* kernel values with all updates */
 } voter;
 
-typedef struct job {
+typedef struct voting {
     const esp_model *model;
     const espi_bound *bound; /* data against updates */
     voter *voter;
     double *scores;
-} job;
+} voting;
 
-static esp_status start_voter(const job *j, voter *v, const esp_run *run, esp_error *err)
+static esp_status start_voter(const voting *j, voter *v, const esp_run *run, esp_error *err)
 {
     if (v->workspace != NULL) return ESP_OK;
     if (v->row == NULL) v->row = espi_alloc(j->model->support->rows, sizeof *v->row);
@@ -49,7 +49,7 @@ static double count_votes(const esp_model *m, const double *row, size_t output)
 
 static esp_status score_example(void *context, size_t i, const espi_worker *worker, esp_error *err)
 {
-    const job *j = context;
+    const voting *j = context;
     const esp_model *m = j->model;
     voter *v = &j->voter[worker->number];
     esp_status status = start_voter(j, v, worker->run, err);
@@ -70,7 +70,7 @@ esp_status espi_vote_score(const esp_model *model, const esp_dataset *data, cons
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
     esp_status status = espi_bind(model->kernel, data, model->support, run, &bound, err);
-    job j = {.model = model, .bound = bound, .scores = scores};
+    voting j = {.model = model, .bound = bound, .scores = scores};
     j.voter = espi_alloc_zero((size_t)workers, sizeof *j.voter);
     if (status == ESP_OK && j.voter == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_parallel(run, "predicting", data->rows, score_example, &j, err);

@@ -17,8 +17,8 @@
  * therefore count as equal if they differ by at most ESPI_TIE of the sum of the absolute values of their terms.
  *
  * An update is a row of `examples`, in order; an example that errs in two epochs is there twice. */
-#ifndef ESPI_PERCEPTRON_H
-#define ESPI_PERCEPTRON_H
+#ifndef ESPI_LEARN_PERCEPTRON_PERCEPTRON_H
+#define ESPI_LEARN_PERCEPTRON_PERCEPTRON_H
 
 #include "kernel/evaluate/growing.h"
 #include "learn/model/model.h"

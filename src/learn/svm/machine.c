@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "kernel/expression/columns.h"
 #include "learn/model/file.h"
-#include "learn/svm/source.h"
+#include "learn/svm/row_source.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,19 +38,19 @@ void espi_machine_for_validation(espi_settings *settings)
 
 /* ----------------------------------------------------------------- sources */
 
-static void close_source(espi_source *source)
+static void close_source(espi_row_source *source)
 {
     if (source != NULL && source->class->close != NULL) source->class->close(source);
     espi_free(source);
 }
 
-static esp_status open_source(const espi_problem *problem, const espi_settings *settings, espi_source **out,
+static esp_status open_source(const espi_problem *problem, const espi_settings *settings, espi_row_source **out,
                               esp_error *err)
 {
-    const espi_source_class *class = espi_kernel_selects(problem->kernel)               ? &espi_source_selected
-                                     : espi_machine_settings_of(settings)->inducing > 0 ? &espi_source_pivots
-                                                                                        : &espi_source_whole;
-    espi_source *source = *out = espi_alloc_zero(1, class->size);
+    const espi_row_source_class *class = espi_kernel_selects(problem->kernel)               ? &espi_row_source_selected
+                                         : espi_machine_settings_of(settings)->inducing > 0 ? &espi_row_source_pivots
+                                                                                            : &espi_row_source_whole;
+    espi_row_source *source = *out = espi_alloc_zero(1, class->size);
     if (source == NULL) return espi_no_memory(err);
     source->class = class;
     source->problem = *problem;
@@ -70,8 +70,8 @@ static void free_split(espi_split *split)
     espi_free(split->test);
 }
 
-static espi_training training_of(const espi_machine *machine, const espi_source *source, const espi_settings *settings,
-                                 espi_fit *fit)
+static espi_training training_of(const espi_machine *machine, const espi_row_source *source,
+                                 const espi_settings *settings, espi_fit *fit)
 {
     return (espi_training){.machine = machine,
                            .settings = settings,
@@ -85,7 +85,7 @@ static espi_training training_of(const espi_machine *machine, const espi_source 
 /* ------------------------------------------------------------- shared rows */
 
 /* A fit on the rows of a source that has been entered. */
-static esp_status fit_shared(espi_training *t, espi_source *source, esp_error *err)
+static esp_status fit_shared(espi_training *t, espi_row_source *source, esp_error *err)
 {
     return espi_training_run(t, source->class->rows(source), source->problem.run, err);
 }
@@ -93,7 +93,7 @@ static esp_status fit_shared(espi_training *t, espi_source *source, esp_error *e
 /* ---------------------------------------------------------------- own rows */
 
 typedef struct own_fits { /* that share the rows of each problem */
-    espi_source *source;
+    espi_row_source *source;
     espi_training *training; /* per fit */
     double *const *scores;   /* per fit; NULL: not wanted */
     size_t count;
@@ -102,8 +102,8 @@ typedef struct own_fits { /* that share the rows of each problem */
 
 static esp_status fit_problem(const own_fits *f, size_t problem, esp_error *err)
 {
-    espi_source *source = f->source;
-    const espi_source_class *class = source->class;
+    espi_row_source *source = f->source;
+    const espi_row_source_class *class = source->class;
     espi_rows *rows;
     esp_status status = class->rows_of(source, problem, &rows, err);
     for (size_t i = 0; status == ESP_OK && i < f->count; i++)
@@ -156,7 +156,7 @@ static esp_status fit_own(const own_fits *f, esp_error *err)
 
 typedef struct validation {
     const espi_machine *machine;
-    espi_source *source;
+    espi_row_source *source;
     const espi_folds *folds;
     const espi_trial *trial; /* those that pose the same problems are taken together */
     size_t trials;
@@ -190,7 +190,7 @@ static esp_status validate_trial(const validation *v, size_t number, espi_fit *b
 
 static esp_status validate_shared(const validation *v, esp_error *err)
 {
-    espi_source *source = v->source;
+    espi_row_source *source = v->source;
     espi_fit fit = {0};
     bool entered = false;
     esp_status status = ESP_OK;
@@ -210,7 +210,7 @@ static esp_status validate_shared(const validation *v, esp_error *err)
 
 static esp_status validate_own(const validation *v, esp_error *err)
 {
-    espi_source *source = v->source;
+    espi_row_source *source = v->source;
     const size_t n = v->members;
     espi_training *training = espi_alloc(n, sizeof *training);
     espi_fit *fit = espi_alloc_zero(n, sizeof *fit);
@@ -250,7 +250,7 @@ static void gather(validation *v, bool pairs)
 
 static esp_status validate(validation *v, esp_error *err)
 {
-    espi_source *source = v->source;
+    espi_row_source *source = v->source;
     const size_t count = source->problem.data->rows;
     espi_split split = {0};
     v->member = espi_alloc(v->trials, sizeof *v->member);
@@ -273,7 +273,7 @@ static esp_status validate(validation *v, esp_error *err)
 esp_status espi_machine_out_of_fold(const espi_machine *machine, const espi_problem *problem, const espi_folds *folds,
                                     const espi_trial *trial, size_t trials, esp_error *err)
 {
-    espi_source *source = NULL;
+    espi_row_source *source = NULL;
     esp_status status = ESP_OK;
     /* Trials with and without inducing examples have different sources; neighbours of one kind share theirs. */
     for (size_t first = 0, end; status == ESP_OK && first < trials; first = end) {
@@ -295,7 +295,7 @@ typedef struct machine_training {
     const espi_problem *problem;
     const espi_machine *machine;
     const espi_calibration *calibration;
-    espi_source *source;
+    espi_row_source *source;
     espi_split split;
     size_t outputs;
     espi_fit fit;
@@ -325,8 +325,8 @@ static esp_status calibrate(machine_training *t, esp_error *err)
 /* The decision functions, from all examples. */
 static esp_status fit_all(machine_training *t, esp_error *err)
 {
-    espi_source *source = t->source;
-    const espi_source_class *class = source->class;
+    espi_row_source *source = t->source;
+    const espi_row_source_class *class = source->class;
     espi_training training = training_of(t->machine, source, t->problem->settings, &t->fit);
     esp_status status = class->enter(source, t->problem->settings, err);
     if (status == ESP_OK && class->rows != NULL) {

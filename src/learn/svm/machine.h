@@ -1,10 +1,10 @@
 /* What support vector machines of all kinds share: svm, svr and oneclass pose problems of one form (smo.h) over rows of
- * a Gram matrix (rows.h), wherever these come from (source.h).
+ * a Gram matrix (rows.h), wherever these come from (row_source.h).
  *
- *     problem, trials ─ machine.c ─▶ per fold: source ─▶ rows of each problem ─ fit.c, smo.c ─▶ fits ─▶ scores, model
- */
-#ifndef ESPI_MACHINE_H
-#define ESPI_MACHINE_H
+ *     problem, trials ─ machine.c ─▶ per fold: source ─▶ rows of each problem ─
+ * fit.c, smo.c ─▶ fits ─▶ scores, model */
+#ifndef ESPI_LEARN_SVM_MACHINE_H
+#define ESPI_LEARN_SVM_MACHINE_H
 
 #include "learn/learner.h"
 #include "learn/svm/smo.h"

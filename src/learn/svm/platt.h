@@ -1,6 +1,6 @@
 /* Probabilities from scores: see platt.c. */
-#ifndef ESPI_PLATT_H
-#define ESPI_PLATT_H
+#ifndef ESPI_LEARN_SVM_PLATT_H
+#define ESPI_LEARN_SVM_PLATT_H
 
 #include "learn/targets.h"
 

@@ -1,7 +1,7 @@
 /* Rows of a Gram matrix for solvers, in single precision: all of them if they fit the memory allowed, else those that
  * were used last. One-vs-rest problems, folds and values of C share them. */
-#ifndef ESPI_ROWS_H
-#define ESPI_ROWS_H
+#ifndef ESPI_LEARN_SVM_ROWS_H
+#define ESPI_LEARN_SVM_ROWS_H
 
 #include "kernel/evaluate/bound.h"
 

@@ -425,8 +425,8 @@ static void release(solver *s)
     for (size_t i = 0; i < sizeof block / sizeof *block; i++) espi_free(block[i]);
 }
 
-/* b from alpha, brought into the bounds and then to its sum: towards 0 as far as that leads there, else away from it.
- */
+/* b from alpha, brought into the bounds and then to its sum: towards 0 as far as
+ * that leads there, else away from it. */
 static void make_feasible(solver *s, const double *alpha)
 {
     const espi_smo_problem *p = s->problem;

@@ -8,8 +8,8 @@
  * p = epsilon - y and s = -1 with p = epsilon + y, S = 0. One class: one per example, s = 1, p = 0, S > 0. The decision
  * function is f(x) = sum_k s_k a_k K(x_k, x) + bias. Working sets by second-order information (Fan, Chen, Lin 2005),
  * shrinking with reconstruction of the gradient. */
-#ifndef ESPI_SMO_H
-#define ESPI_SMO_H
+#ifndef ESPI_LEARN_SVM_SMO_H
+#define ESPI_LEARN_SVM_SMO_H
 
 #include "learn/svm/rows.h"
 

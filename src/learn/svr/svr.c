@@ -2,8 +2,8 @@
  *
  *     minimise 1/2 |w|^2 + C sum_i (xi_i + xi*_i)   subject to  -epsilon - xi*_i <= y_i - f(x_i) <= epsilon + xi_i
  *
- * One problem with two variables per example (svm/smo.h): with sign +1 for errors above, with sign -1 for those below.
- */
+ * One problem with two variables per example (svm/smo.h): with sign +1 for errors
+ * above, with sign -1 for those below. */
 #include "learn/svm/machine.h"
 
 typedef struct svr_settings {

@@ -1,6 +1,6 @@
 /* The learners that there are. */
-#ifndef ESPI_LEARNERS_H
-#define ESPI_LEARNERS_H
+#ifndef ESPI_LEARN_TRAIN_REGISTRY_H
+#define ESPI_LEARN_TRAIN_REGISTRY_H
 
 #include "learn/learner.h"
 

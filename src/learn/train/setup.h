@@ -1,6 +1,6 @@
 /* From what users give (the name of a learner, settings as texts) to a problem that has been checked. */
-#ifndef ESPI_SETUP_H
-#define ESPI_SETUP_H
+#ifndef ESPI_LEARN_TRAIN_SETUP_H
+#define ESPI_LEARN_TRAIN_SETUP_H
 
 #include "learn/learner.h"
 

@@ -9,11 +9,11 @@
 #include "base/status.h"
 #include "kernel/expression/columns.h"
 #include "learn/model/decision.h"
-#include "learn/svm/source.h"
+#include "learn/svm/row_source.h"
 #include "mine/mine.h"
 
 typedef struct selected_source {
-    espi_source source;
+    espi_row_source source;
     const espi_settings *settings;
     const esp_dataset *train, *test; /* of the split: the data themselves, or the next two */
     esp_dataset *own_train, *own_test;
@@ -30,7 +30,7 @@ typedef struct selected_source {
     espi_rows *rows;
 } selected_source;
 
-static selected_source *view(espi_source *source) { return (selected_source *)(void *)source; }
+static selected_source *view(espi_row_source *source) { return (selected_source *)(void *)source; }
 
 /* ------------------------------------------------------------------ splits */
 
@@ -49,7 +49,7 @@ static esp_status take_rows(const espi_problem *p, const uint32_t *row, size_t c
     return status;
 }
 
-static esp_status enter(espi_source *source, const espi_settings *settings, esp_error *err)
+static esp_status enter(espi_row_source *source, const espi_settings *settings, esp_error *err)
 {
     selected_source *s = view(source);
     const espi_split *split = source->split;
@@ -59,7 +59,7 @@ static esp_status enter(espi_source *source, const espi_settings *settings, esp_
     return take_rows(&source->problem, split->test, split->tested, &s->test, &s->own_test, err);
 }
 
-static void end_of(espi_source *source)
+static void end_of(espi_row_source *source)
 {
     selected_source *s = view(source);
     espi_rows_free(s->rows);
@@ -77,7 +77,7 @@ static void end_of(espi_source *source)
     s->members = 0;
 }
 
-static void leave(espi_source *source)
+static void leave(espi_row_source *source)
 {
     selected_source *s = view(source);
     end_of(source);
@@ -146,7 +146,7 @@ static esp_status select_patterns(selected_source *s, esp_error *err)
     return status;
 }
 
-static esp_status rows_of(espi_source *source, size_t number, espi_rows **out, esp_error *err)
+static esp_status rows_of(espi_row_source *source, size_t number, espi_rows **out, esp_error *err)
 {
     selected_source *s = view(source);
     const espi_problem *p = &source->problem;
@@ -162,7 +162,7 @@ static esp_status rows_of(espi_source *source, size_t number, espi_rows **out, e
 }
 
 /* Scores of the problem's output for the rows to be scored. */
-static esp_status score_of(espi_source *source, const espi_fit *fit, size_t number, double *scores, esp_error *err)
+static esp_status score_of(espi_row_source *source, const espi_fit *fit, size_t number, double *scores, esp_error *err)
 {
     selected_source *s = view(source);
     const espi_split *split = source->split;
@@ -183,7 +183,7 @@ static esp_status score_of(espi_source *source, const espi_fit *fit, size_t numb
     return status;
 }
 
-static esp_status take(espi_source *source, size_t number, esp_kernel **out, esp_error *err)
+static esp_status take(espi_row_source *source, size_t number, esp_kernel **out, esp_error *err)
 {
     selected_source *s = view(source);
     if (s->kernel != NULL && s->number == number) {
@@ -199,11 +199,11 @@ static esp_status take(espi_source *source, size_t number, esp_kernel **out, esp
     return status == ESP_OK ? select_nothing(*out, err) : status;
 }
 
-const espi_source_class espi_source_selected = {.same_rows = true,
-                                                .enter = enter,
-                                                .leave = leave,
-                                                .rows_of = rows_of,
-                                                .score_of = score_of,
-                                                .take = take,
-                                                .end_of = end_of,
-                                                .size = sizeof(selected_source)};
+const espi_row_source_class espi_row_source_selected = {.same_rows = true,
+                                                        .enter = enter,
+                                                        .leave = leave,
+                                                        .rows_of = rows_of,
+                                                        .score_of = score_of,
+                                                        .take = take,
+                                                        .end_of = end_of,
+                                                        .size = sizeof(selected_source)};

@@ -6,27 +6,27 @@
  *
  * is a lower bound of the log likelihood of y, and equal to it where the pivots span all examples. Raising F can only
  * bring the approximate posterior closer to the exact one, so that M pivots are never worth more than they are. */
-#ifndef ESPI_GP_SPARSE_H
-#define ESPI_GP_SPARSE_H
+#ifndef ESPI_LEARN_GP_LOW_RANK_H
+#define ESPI_LEARN_GP_LOW_RANK_H
 
 #include "learn/pivots.h"
 
 /* -------------------------------------------------------------- the bound */
 
 /* F, its derivatives and what predicts, from parts of a matrix. All matrices are stored row by row. */
-typedef struct espi_sparse {
+typedef struct espi_low_rank {
     size_t pivots, examples; /* M, n */
-    /* Set by the caller before each espi_sparse_solve, which overwrites the first two. */
+    /* Set by the caller before each espi_low_rank_solve, which overwrites the first two. */
     double *k_mm;     /* M x M; its lower triangle is read. Then L, K_mm = L L' */
     double *k_mn;     /* M x n. Then A = L^-1 K_mn */
     double *diagonal; /* n: K(i, i) */
-    /* Found by espi_sparse_solve. */
+    /* Found by espi_low_rank_solve. */
     double value;          /* F */
     double noise_gradient; /* dF / ds2 */
     double mean;           /* the constant that was subtracted from the targets */
     double jitter;         /* what had to be added to the diagonal of K_mm; 0: nothing */
     double *coefficient;   /* M: the posterior mean of f(x) is sum_m coefficient[m] K(pivot m, x) */
-    /* Found by espi_sparse_weights: dF = sum w_mm dK_mm + sum w_mn dK_mn + w_diagonal sum_i dK(i, i). */
+    /* Found by espi_low_rank_weights: dF = sum w_mm dK_mm + sum w_mn dK_mn + w_diagonal sum_i dK(i, i). */
     double *w_mm; /* M x M, symmetric */
     double *w_mn; /* M x n */
     double w_diagonal;
@@ -37,51 +37,51 @@ typedef struct espi_sparse {
     double *inner; /* s2 I + A A' = B, then its factor */
     double *share; /* B^-1 A A' */
     double *alpha; /* n: (Q + s2 I)^-1 y */
-} espi_sparse;
+} espi_low_rank;
 
 /* Whether run->memory has room for the numbers below; else ESP_ERR_MEMORY with a sentence. */
-esp_status espi_sparse_room(size_t pivots, size_t examples, const esp_run *run, esp_error *err);
+esp_status espi_low_rank_room(size_t pivots, size_t examples, const esp_run *run, esp_error *err);
 /* Takes all memory, both M and n being at least 1: 2 n M + 5 M^2 numbers, of which run->memory must have room. After a
  * failure there is nothing to free. */
-esp_status espi_sparse_new(size_t pivots, size_t examples, const esp_run *run, espi_sparse *out, esp_error *err);
-void espi_sparse_free(espi_sparse *sparse);
+esp_status espi_low_rank_new(size_t pivots, size_t examples, const esp_run *run, espi_low_rank *out, esp_error *err);
+void espi_low_rank_free(espi_low_rank *sparse);
 
 /* O(n M^2). `noise` > 0. With `constant`, the targets' mean is a number that maximises F, else 0. ESP_ERR_RANGE if K_mm
  * is not positive definite even with jitter, or the noise is too small for the matrix: other values may do. */
-esp_status espi_sparse_solve(espi_sparse *sparse, const double *target, double noise, bool constant, const esp_run *run,
-                             esp_error *err);
+esp_status espi_low_rank_solve(espi_low_rank *sparse, const double *target, double noise, bool constant,
+                               const esp_run *run, esp_error *err);
 /* The weights at what was solved last. O(n M^2). */
-esp_status espi_sparse_weights(espi_sparse *sparse, const esp_run *run, esp_error *err);
+esp_status espi_low_rank_weights(espi_low_rank *sparse, const esp_run *run, esp_error *err);
 /* The symmetric M x M matrix P of the variance of f at x, K(x, x) - k'P k with k = K(pivots, x), which is >= 0 but for
  * rounding. */
-void espi_sparse_posterior(const espi_sparse *sparse, double *p);
+void espi_low_rank_posterior(const espi_low_rank *sparse, double *p);
 
 /* -------------------------------------------------------------- the driver */
 
 /* F of a kernel over a dataset, for whoever changes the kernel's values between calls. Pivots do not move with them: a
  * search is done with those drawn at its first values. They may be bad ones where it ends, so draw again there and
  * search once more. */
-typedef struct espi_gp_sparse {
+typedef struct espi_inducing {
     const esp_dataset *data;
     size_t pivots;
     uint32_t *pivot;      /* rows of the data, increasing */
     esp_dataset *support; /* these rows, with the columns that the kernel uses */
-    espi_sparse bound;
-} espi_gp_sparse;
+    espi_low_rank bound;
+} espi_inducing;
 
 /* Draws `inducing` pivots, or fewer where the rest would be 0 but for rounding, at the kernel's present values, in
  * place of earlier ones. `sparse` is zeros at first; `data` must outlive it. O(n M^2), M + 1 rows of the kernel, memory
- * as espi_sparse_new. On failure it is as it was. */
-esp_status espi_gp_sparse_choose(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
-                                 size_t inducing, uint64_t seed, const esp_run *run, esp_error *err);
+ * as espi_low_rank_new. On failure it is as it was. */
+esp_status espi_inducing_choose(espi_inducing *sparse, const esp_kernel *kernel, const esp_dataset *data,
+                                size_t inducing, uint64_t seed, const esp_run *run, esp_error *err);
 /* The same with these pivots, increasing rows of the data, which are copied. */
-esp_status espi_gp_sparse_take(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
-                               const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err);
-void espi_gp_sparse_free(espi_gp_sparse *sparse);
+esp_status espi_inducing_take(espi_inducing *sparse, const esp_kernel *kernel, const esp_dataset *data,
+                              const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err);
+void espi_inducing_free(espi_inducing *sparse);
 
 /* Solves at the kernel's present values: sparse->bound has what is found. Unless `gradient` is NULL, adds dF / d place
  * to gradient[place] (hyper.h). M rows of the kernel; as many gradients of rows. */
-esp_status espi_gp_sparse_evaluate(espi_gp_sparse *sparse, const esp_kernel *kernel, const double *target, double noise,
-                                   bool constant, const esp_run *run, double *gradient, esp_error *err);
+esp_status espi_inducing_evaluate(espi_inducing *sparse, const esp_kernel *kernel, const double *target, double noise,
+                                  bool constant, const esp_run *run, double *gradient, esp_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* The bound of sparse.h in O(n M^2). With A = L^-1 K_mn, so that Q = A'A, and B = s2 I + A A':
+/* The bound of low_rank.h in O(n M^2). With A = L^-1 K_mn, so that Q = A'A, and B = s2 I + A A':
  *
  *     log |Q + s2 I|  = (n - M) log s2 + log |B|
  *     (Q + s2 I)^-1   = (I - A' B^-1 A) / s2
@@ -14,7 +14,7 @@
  *     dF/ds2 = 1/2 (alpha'alpha - (n - tr H) / s2) + (tr K - tr A A') / (2 s2^2)
  *
  * Jitter is e tr K_mm / M, and so its derivative belongs to that of K_mm. */
-#include "learn/gp/sparse.h"
+#include "learn/gp/low_rank.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/sort.h"
@@ -29,7 +29,7 @@ static const double first_jitter = 1e-10; /* of the mean of the diagonal */
 
 /* ----------------------------------------------------------------- memory */
 
-esp_status espi_sparse_room(size_t pivots, size_t examples, const esp_run *run, esp_error *err)
+esp_status espi_low_rank_room(size_t pivots, size_t examples, const esp_run *run, esp_error *err)
 {
     const double m = (double)pivots, n = (double)examples, bytes = (2.0 * n * m + 5.0 * m * m) * sizeof(double);
     char need[32], limit[32];
@@ -38,10 +38,10 @@ esp_status espi_sparse_room(size_t pivots, size_t examples, const esp_run *run, 
                      pivots, examples, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
 }
 
-esp_status espi_sparse_new(size_t pivots, size_t examples, const esp_run *run, espi_sparse *s, esp_error *err)
+esp_status espi_low_rank_new(size_t pivots, size_t examples, const esp_run *run, espi_low_rank *s, esp_error *err)
 {
-    *s = (espi_sparse){.pivots = pivots, .examples = examples};
-    const esp_status status = espi_sparse_room(pivots, examples, run, err);
+    *s = (espi_low_rank){.pivots = pivots, .examples = examples};
+    const esp_status status = espi_low_rank_room(pivots, examples, run, err);
     if (status != ESP_OK) return status;
     double **const square[] = {&s->k_mm, &s->w_mm, &s->outer, &s->inner, &s->share};
     double **const wide[] = {&s->k_mn, &s->w_mn};
@@ -53,16 +53,16 @@ esp_status espi_sparse_new(size_t pivots, size_t examples, const esp_run *run, e
     ok = ok && (s->diagonal = espi_alloc(examples, sizeof(double))) != NULL;
     ok = ok && (s->alpha = espi_alloc(examples, sizeof(double))) != NULL;
     ok = ok && (s->coefficient = espi_alloc(pivots, sizeof(double))) != NULL;
-    if (!ok) espi_sparse_free(s);
+    if (!ok) espi_low_rank_free(s);
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
-void espi_sparse_free(espi_sparse *s)
+void espi_low_rank_free(espi_low_rank *s)
 {
     double *const all[] = {s->k_mm, s->w_mm, s->outer,    s->inner, s->share,
                            s->k_mn, s->w_mn, s->diagonal, s->alpha, s->coefficient};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) espi_free(all[i]);
-    *s = (espi_sparse){0};
+    *s = (espi_low_rank){0};
 }
 
 /* --------------------------------------------------------- small matrices */
@@ -102,8 +102,9 @@ static void solve_right(const double *l, size_t m, double *x)
 /* --------------------------------------------------------------- products */
 
 /* Columns by columns, so that whoever waits can stop it. */
-static esp_status by_columns(espi_sparse *s, const char *stage, void (*work)(espi_sparse *s, size_t first, int width),
-                             const esp_run *run, esp_error *err)
+static esp_status by_columns(espi_low_rank *s, const char *stage,
+                             void (*work)(espi_low_rank *s, size_t first, int width), const esp_run *run,
+                             esp_error *err)
 {
     enum { COLUMNS = 1024 };
     esp_status status = ESP_OK;
@@ -116,7 +117,7 @@ static esp_status by_columns(espi_sparse *s, const char *stage, void (*work)(esp
 }
 
 /* A, and its part of A A'. */
-static void halve(espi_sparse *s, size_t first, int width)
+static void halve(espi_low_rank *s, size_t first, int width)
 {
     const int m = (int)s->pivots, n = (int)s->examples;
     espi_dense_triangle(true, false, false, m, width, s->k_mm, m, s->k_mn + first, n);
@@ -124,7 +125,7 @@ static void halve(espi_sparse *s, size_t first, int width)
 }
 
 /* w_mn = G A + c alpha'; G is in `inner`. */
-static void weigh(espi_sparse *s, size_t first, int width)
+static void weigh(espi_low_rank *s, size_t first, int width)
 {
     const int m = (int)s->pivots, n = (int)s->examples;
     for (size_t i = 0; i < s->pivots; i++)
@@ -136,7 +137,7 @@ static void weigh(espi_sparse *s, size_t first, int width)
 /* ---------------------------------------------------------------- solving */
 
 /* k_mm = L, with as little jitter as makes it possible. */
-static esp_status factor_pivots(espi_sparse *s, const esp_run *run, esp_error *err)
+static esp_status factor_pivots(espi_low_rank *s, const esp_run *run, esp_error *err)
 {
     const size_t m = s->pivots;
     const double mean = trace(s->k_mm, m) / (double)m;
@@ -154,7 +155,7 @@ static esp_status factor_pivots(espi_sparse *s, const esp_run *run, esp_error *e
 }
 
 /* inner = the factor of B, share = B^-1 A A'. */
-static esp_status factor_inner(espi_sparse *s, esp_error *err)
+static esp_status factor_inner(espi_low_rank *s, esp_error *err)
 {
     const size_t m = s->pivots;
     mirror(s->outer, m);
@@ -172,7 +173,7 @@ static esp_status factor_inner(espi_sparse *s, esp_error *err)
 }
 
 /* b = B^-1 A y, and y becomes y - A'b. */
-static void reduce(const espi_sparse *s, double *y, double *b)
+static void reduce(const espi_low_rank *s, double *y, double *b)
 {
     const int m = (int)s->pivots, n = (int)s->examples;
     espi_dense_product(false, false, m, 1, n, 1.0, s->k_mn, n, y, 1, 0.0, b, 1);
@@ -182,7 +183,7 @@ static void reduce(const espi_sparse *s, double *y, double *b)
 }
 
 /* The mean is 1'(Q + s2 I)^-1 y over 1'(Q + s2 I)^-1 1; the rest of y gives alpha and c. */
-static void find_alpha(espi_sparse *s, const double *target, bool constant)
+static void find_alpha(espi_low_rank *s, const double *target, bool constant)
 {
     const size_t n = s->examples;
     double above = 0.0, below = 0.0;
@@ -199,7 +200,7 @@ static void find_alpha(espi_sparse *s, const double *target, bool constant)
     solve_left(s->k_mm, s->pivots, true, s->coefficient, 1);
 }
 
-static void find_value(espi_sparse *s, const double *target)
+static void find_value(espi_low_rank *s, const double *target)
 {
     const double n = (double)s->examples, m = (double)s->pivots, noise = s->noise, log_two_pi = 1.8378770664093453;
     double product = 0.0, square = 0.0, left = -trace(s->outer, s->pivots);
@@ -213,8 +214,8 @@ static void find_value(espi_sparse *s, const double *target)
     s->noise_gradient = 0.5 * (square - (n - trace(s->share, s->pivots)) / noise) + 0.5 * left / noise / noise;
 }
 
-esp_status espi_sparse_solve(espi_sparse *s, const double *target, double noise, bool constant, const esp_run *run,
-                             esp_error *err)
+esp_status espi_low_rank_solve(espi_low_rank *s, const double *target, double noise, bool constant, const esp_run *run,
+                               esp_error *err)
 {
     s->noise = noise;
     if (!(noise > 0.0))
@@ -229,7 +230,7 @@ esp_status espi_sparse_solve(espi_sparse *s, const double *target, double noise,
     return espi_fail(err, ESP_ERR_RANGE, "the likelihood with a noise of %g is too large for a number", noise);
 }
 
-esp_status espi_sparse_weights(espi_sparse *s, const esp_run *run, esp_error *err)
+esp_status espi_low_rank_weights(espi_low_rank *s, const esp_run *run, esp_error *err)
 {
     const size_t m = s->pivots;
     s->w_diagonal = -0.5 / s->noise;
@@ -247,7 +248,7 @@ esp_status espi_sparse_weights(espi_sparse *s, const esp_run *run, esp_error *er
     return by_columns(s, "weighing", weigh, run, err);
 }
 
-void espi_sparse_posterior(const espi_sparse *s, double *p)
+void espi_low_rank_posterior(const espi_low_rank *s, double *p)
 {
     const size_t m = s->pivots;
     memcpy(p, s->share, m * m * sizeof *p);
@@ -258,20 +259,20 @@ void espi_sparse_posterior(const espi_sparse *s, double *p)
 
 /* -------------------------------------------------------------- the driver */
 
-static void free_choice(espi_gp_sparse *s)
+static void free_choice(espi_inducing *s)
 {
     espi_free(s->pivot);
     esp_dataset_free(s->support);
-    espi_sparse_free(&s->bound);
+    espi_low_rank_free(&s->bound);
 }
 
-void espi_gp_sparse_free(espi_gp_sparse *s)
+void espi_inducing_free(espi_inducing *s)
 {
     free_choice(s);
-    *s = (espi_gp_sparse){0};
+    *s = (espi_inducing){0};
 }
 
-static esp_status draw(espi_gp_sparse *s, const esp_kernel *kernel, size_t inducing, uint64_t seed, const esp_run *run,
+static esp_status draw(espi_inducing *s, const esp_kernel *kernel, size_t inducing, uint64_t seed, const esp_run *run,
                        esp_error *err)
 {
     const espi_pivot_options options = {.count = inducing, .seed = seed};
@@ -292,7 +293,7 @@ static esp_status draw(espi_gp_sparse *s, const esp_kernel *kernel, size_t induc
     return ESP_OK;
 }
 
-static esp_status copy_support(espi_gp_sparse *s, const esp_kernel *kernel, esp_error *err)
+static esp_status copy_support(espi_inducing *s, const esp_kernel *kernel, esp_error *err)
 {
     bool *wanted = espi_alloc_zero(s->data->rows, sizeof *wanted);
     if (wanted == NULL) return espi_no_memory(err);
@@ -303,38 +304,38 @@ static esp_status copy_support(espi_gp_sparse *s, const esp_kernel *kernel, esp_
 }
 
 /* Makes the rest of what has pivots and puts it in the place of `sparse`. */
-static esp_status replace(espi_gp_sparse *sparse, espi_gp_sparse *s, const esp_kernel *kernel, const esp_run *run,
+static esp_status replace(espi_inducing *sparse, espi_inducing *s, const esp_kernel *kernel, const esp_run *run,
                           esp_error *err)
 {
     const size_t n = s->data->rows;
     esp_status status = copy_support(s, kernel, err);
     const bool fits = sparse->bound.k_mm != NULL && sparse->bound.examples == n && sparse->pivots == s->pivots;
-    if (status == ESP_OK && !fits) status = espi_sparse_new(s->pivots, n, run, &s->bound, err);
+    if (status == ESP_OK && !fits) status = espi_low_rank_new(s->pivots, n, run, &s->bound, err);
     if (status != ESP_OK) {
-        espi_gp_sparse_free(s);
+        espi_inducing_free(s);
         return status;
     }
     if (fits) {
         s->bound = sparse->bound;
-        sparse->bound = (espi_sparse){0};
+        sparse->bound = (espi_low_rank){0};
     }
     free_choice(sparse);
     *sparse = *s;
     return ESP_OK;
 }
 
-esp_status espi_gp_sparse_choose(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
-                                 size_t inducing, uint64_t seed, const esp_run *run, esp_error *err)
+esp_status espi_inducing_choose(espi_inducing *sparse, const esp_kernel *kernel, const esp_dataset *data,
+                                size_t inducing, uint64_t seed, const esp_run *run, esp_error *err)
 {
-    espi_gp_sparse s = {.data = data};
+    espi_inducing s = {.data = data};
     const esp_status status = draw(&s, kernel, inducing, seed, run, err);
     return status == ESP_OK ? replace(sparse, &s, kernel, run, err) : status;
 }
 
-esp_status espi_gp_sparse_take(espi_gp_sparse *sparse, const esp_kernel *kernel, const esp_dataset *data,
-                               const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err)
+esp_status espi_inducing_take(espi_inducing *sparse, const esp_kernel *kernel, const esp_dataset *data,
+                              const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err)
 {
-    espi_gp_sparse s = {.data = data, .pivots = pivots, .pivot = espi_alloc(pivots, sizeof *pivot)};
+    espi_inducing s = {.data = data, .pivots = pivots, .pivot = espi_alloc(pivots, sizeof *pivot)};
     if (s.pivot == NULL) return espi_no_memory(err);
     memcpy(s.pivot, pivot, pivots * sizeof *pivot);
     return replace(sparse, &s, kernel, run, err);
@@ -342,14 +343,14 @@ esp_status espi_gp_sparse_take(espi_gp_sparse *sparse, const esp_kernel *kernel,
 
 static void place(void *context, const double *rows, size_t width, size_t first, size_t last)
 {
-    const espi_sparse *s = context;
+    const espi_low_rank *s = context;
     memcpy(s->k_mn + first * width, rows, (last - first) * width * sizeof *rows);
 }
 
 /* K_mn, K(i, i), and K_mm, which is a part of K_mn. */
-static esp_status fill(espi_gp_sparse *s, const espi_bound *bound, const esp_run *run, esp_error *err)
+static esp_status fill(espi_inducing *s, const espi_bound *bound, const esp_run *run, esp_error *err)
 {
-    espi_sparse *b = &s->bound;
+    espi_low_rank *b = &s->bound;
     espi_workspace *workspace = NULL;
     esp_status status = espi_gram_blocks(bound, run, place, b, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
@@ -361,11 +362,11 @@ static esp_status fill(espi_gp_sparse *s, const espi_bound *bound, const esp_run
 }
 
 /* As K_mm is a part of K_mn, its weights go where it came from. */
-static esp_status add_gradient(espi_gp_sparse *s, const espi_bound *bound, const esp_run *run, double *gradient,
+static esp_status add_gradient(espi_inducing *s, const espi_bound *bound, const esp_run *run, double *gradient,
                                esp_error *err)
 {
-    espi_sparse *b = &s->bound;
-    esp_status status = espi_sparse_weights(b, run, err);
+    espi_low_rank *b = &s->bound;
+    esp_status status = espi_low_rank_weights(b, run, err);
     for (size_t i = 0; status == ESP_OK && i < s->pivots; i++)
         for (size_t j = 0; j < s->pivots; j++) b->w_mn[i * b->examples + s->pivot[j]] += b->w_mm[i * s->pivots + j];
     for (size_t i = 0; i < b->examples; i++) b->diagonal[i] = b->w_diagonal;
@@ -374,13 +375,13 @@ static esp_status add_gradient(espi_gp_sparse *s, const espi_bound *bound, const
     return status;
 }
 
-esp_status espi_gp_sparse_evaluate(espi_gp_sparse *s, const esp_kernel *kernel, const double *target, double noise,
-                                   bool constant, const esp_run *run, double *gradient, esp_error *err)
+esp_status espi_inducing_evaluate(espi_inducing *s, const esp_kernel *kernel, const double *target, double noise,
+                                  bool constant, const esp_run *run, double *gradient, esp_error *err)
 {
     espi_bound *bound = NULL;
     esp_status status = espi_bind(kernel, s->support, s->data, run, &bound, err);
     if (status == ESP_OK) status = fill(s, bound, run, err);
-    if (status == ESP_OK) status = espi_sparse_solve(&s->bound, target, noise, constant, run, err);
+    if (status == ESP_OK) status = espi_low_rank_solve(&s->bound, target, noise, constant, run, err);
     if (status == ESP_OK && gradient != NULL) status = add_gradient(s, bound, run, gradient, err);
     espi_bound_free(bound);
     return status;

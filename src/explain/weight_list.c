@@ -11,17 +11,17 @@
 
 #include <math.h>
 
-void espi_listed_free(espi_listed *l)
+void espi_weight_list_free(espi_weight_list *l)
 {
     espi_free(l->weight);
     espi_free(l->occurrences);
     espi_free(l->examples);
     espi_symbols_free(&l->names);
-    *l = (espi_listed){0};
+    *l = (espi_weight_list){0};
 }
 
 /* Productions of a fragment, tokens of a pattern, else 1. */
-static size_t size_of(const espi_listed *l, size_t feature)
+static size_t size_of(const espi_weight_list *l, size_t feature)
 {
     if (l->selection == NULL) return 1;
     const espi_patterns *set = espi_selection_set(l->selection);
@@ -30,9 +30,9 @@ static size_t size_of(const espi_listed *l, size_t feature)
     return size;
 }
 
-static bool is_fragments(const espi_listed *l) { return l->selection != NULL && l->kind == ESP_FEATURE_FRAGMENT; }
+static bool is_fragments(const espi_weight_list *l) { return l->selection != NULL && l->kind == ESP_FEATURE_FRAGMENT; }
 
-static double scale_of(const espi_listed *l, size_t feature)
+static double scale_of(const espi_weight_list *l, size_t feature)
 {
     if (l->kind == ESP_FEATURE_WORD) return espi_leaf_value(l->leaf, "bow");
     if (!is_fragments(l)) return 1.0;
@@ -48,7 +48,7 @@ typedef struct reader { /* of what was selected */
     espi_matched tree;
 } reader;
 
-static bool read_row(const espi_listed *l, reader *r, const espi_column *c, size_t row,
+static bool read_row(const espi_weight_list *l, reader *r, const espi_column *c, size_t row,
                      const espi_feature_value **feature, size_t *count)
 {
     if (is_fragments(l)) { /* their counts: lambda is part of the weight */
@@ -62,7 +62,7 @@ static bool read_row(const espi_listed *l, reader *r, const espi_column *c, size
     }
     const double lambda = espi_leaf_value(l->leaf, "lambda");
     const size_t gap = espi_leaf_value(l->leaf, "gap") != 0.0 ? 0 : SIZE_MAX;
-    const bool ok = espi_places_make(&r->trie.places[0], &c->sequences, r->map, row) &&
+    const bool ok = espi_token_places_make(&r->trie.places[0], &c->sequences, r->map, row) &&
                     espi_trie_features(&l->selection->trie, (espi_weighing){lambda, gap}, &r->trie);
     *feature = r->trie.feature;
     *count = r->trie.features;
@@ -86,7 +86,7 @@ static bool add_row(const espi_feature_value *feature, size_t count, espi_bag *b
 }
 
 /* The values of all rows of a column; names that are not known are added if `grow`. */
-static bool make_bag(const espi_listed *l, const espi_column *c, bool grow, espi_bag *bag)
+static bool make_bag(const espi_weight_list *l, const espi_column *c, bool grow, espi_bag *bag)
 {
     *bag = (espi_bag){0};
     /* Names are only looked up where they may not grow. */
@@ -109,7 +109,7 @@ static bool make_bag(const espi_listed *l, const espi_column *c, bool grow, espi
 /* -------------------------------------------------------------------- weights */
 
 /* The texts of selected patterns, by which other decision functions that selected them too are asked. */
-static bool name_patterns(espi_listed *l)
+static bool name_patterns(espi_weight_list *l)
 {
     espi_text text = {0};
     bool ok = true;
@@ -122,7 +122,7 @@ static bool name_patterns(espi_listed *l)
     return ok;
 }
 
-static esp_status make(espi_listed *l, const espi_column *support, const double *coefficient, size_t outputs,
+static esp_status make(espi_weight_list *l, const espi_column *support, const double *coefficient, size_t outputs,
                        esp_error *err)
 {
     espi_bag bag;
@@ -156,43 +156,43 @@ static esp_status make(espi_listed *l, const espi_column *support, const double 
         }
     espi_free(size);
     if (ok && !espi_all_finite(l->weight, l->features * outputs)) {
-        espi_listed_free(l);
+        espi_weight_list_free(l);
         return espi_fail(err, ESP_ERR_RANGE, "the weight of a feature is too large for a number");
     }
     if (ok) return ESP_OK;
-    espi_listed_free(l);
+    espi_weight_list_free(l);
     return espi_no_memory(err);
 }
 
-esp_status espi_listed_words(espi_listed *l, const espi_leaf *leaf, const espi_column *support,
-                             const double *coefficient, size_t outputs, esp_error *err)
+esp_status espi_weight_list_words(espi_weight_list *l, const espi_leaf *leaf, const espi_column *support,
+                                  const double *coefficient, size_t outputs, esp_error *err)
 {
-    *l = (espi_listed){.kind = ESP_FEATURE_WORD, .leaf = leaf};
+    *l = (espi_weight_list){.kind = ESP_FEATURE_WORD, .leaf = leaf};
     return make(l, support, coefficient, outputs, err);
 }
 
-esp_status espi_listed_values(espi_listed *l, const espi_leaf *leaf, const espi_column *support,
-                              const double *coefficient, size_t outputs, esp_error *err)
+esp_status espi_weight_list_values(espi_weight_list *l, const espi_leaf *leaf, const espi_column *support,
+                                   const double *coefficient, size_t outputs, esp_error *err)
 {
-    *l = (espi_listed){.kind = ESP_FEATURE_VALUE, .leaf = leaf};
+    *l = (espi_weight_list){.kind = ESP_FEATURE_VALUE, .leaf = leaf};
     return make(l, support, coefficient, outputs, err);
 }
 
-esp_status espi_listed_selected(espi_listed *l, const espi_leaf *leaf, const espi_column *support,
-                                const double *coefficient, size_t outputs, esp_error *err)
+esp_status espi_weight_list_selected(espi_weight_list *l, const espi_leaf *leaf, const espi_column *support,
+                                     const double *coefficient, size_t outputs, esp_error *err)
 {
     const bool trees = leaf->selection->kind == ESPI_SELECTED_TREES;
-    *l = (espi_listed){
+    *l = (espi_weight_list){
         .kind = trees ? ESP_FEATURE_FRAGMENT : ESP_FEATURE_PATTERN, .leaf = leaf, .selection = leaf->selection};
     return make(l, support, coefficient, outputs, err);
 }
 
 /* --------------------------------------------------------------------- search */
 
-static bool offer(const espi_listed *l, size_t feature, double value, const espi_quest *q)
+static bool offer(const espi_weight_list *l, size_t feature, double value, const espi_feature_query *q)
 {
     const double weight = q->sign * l->weight[feature * l->outputs + q->output];
-    if (!espi_goal_wants(q->goal, weight * value)) return true;
+    if (!espi_shortlist_wants(q->shortlist, weight * value)) return true;
     const espi_found found = {.key = weight * value,
                               .weight = weight,
                               .value = value,
@@ -201,10 +201,11 @@ static bool offer(const espi_listed *l, size_t feature, double value, const espi
                               .kind = l->kind,
                               .step = (uint32_t[]){(uint32_t)feature},
                               .steps = 1};
-    return found.size > q->max_size || espi_goal_add(q->goal, &found);
+    return found.size > q->max_size || espi_shortlist_add(q->shortlist, &found);
 }
 
-bool espi_search_listed(const espi_listed *l, const espi_column *column, double scale, const espi_quest *q)
+bool espi_search_weight_list(const espi_weight_list *l, const espi_column *column, double scale,
+                             const espi_feature_query *q)
 {
     bool ok = true;
     for (size_t u = 0; column == NULL && ok && u < l->features; u++) ok = offer(l, u, 1.0, q);
@@ -217,14 +218,14 @@ bool espi_search_listed(const espi_listed *l, const espi_column *column, double 
     return ok;
 }
 
-void espi_listed_facts(const espi_listed *l, size_t feature, espi_facts *facts)
+void espi_weight_list_facts(const espi_weight_list *l, size_t feature, espi_facts *facts)
 {
     for (size_t k = 0; k < l->outputs; k++) facts->weight[k] = l->weight[feature * l->outputs + k];
     facts->examples = l->examples[feature];
     facts->occurrences = l->occurrences[feature];
 }
 
-void espi_listed_text(const espi_listed *l, size_t feature, espi_text *text)
+void espi_weight_list_text(const espi_weight_list *l, size_t feature, espi_text *text)
 {
     espi_text_add(text, l->names.symbol[feature].text, l->names.symbol[feature].size);
 }
@@ -269,7 +270,7 @@ static bool step(matcher *m, const frame *f, size_t k, uint32_t child, size_t *t
 }
 
 /* All fragments that match at one node. */
-static bool match_at(matcher *m, uint32_t root, const espi_listed *l, size_t output, double scale, double *share,
+static bool match_at(matcher *m, uint32_t root, const espi_weight_list *l, size_t output, double scale, double *share,
                      size_t stride)
 {
     if (!espi_reserve(&m->node, &m->node_capacity, 1, sizeof *m->node) ||
@@ -295,8 +296,8 @@ static bool match_at(matcher *m, uint32_t root, const espi_listed *l, size_t out
     return true;
 }
 
-bool espi_listed_shares(const espi_listed *l, const espi_column *column, double scale, size_t output, double sign,
-                        double *share, size_t stride)
+bool espi_weight_list_shares(const espi_weight_list *l, const espi_column *column, double scale, size_t output,
+                             double sign, double *share, size_t stride)
 {
     const espi_forest *f = &column->trees;
     espi_preorder tree = {0};

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-esp_status espi_source_wrong(const espi_source *s, size_t at, const char *format, ...)
+esp_status espi_scan_wrong(const espi_scan *s, size_t at, const char *format, ...)
 {
     char clause[700];
     va_list args;
@@ -19,12 +19,12 @@ esp_status espi_source_wrong(const espi_source *s, size_t at, const char *format
     return status;
 }
 
-void espi_source_blanks(espi_source *s)
+void espi_scan_blanks(espi_scan *s)
 {
     while (*s->at == ' ' || *s->at == '\t' || *s->at == '\n' || *s->at == '\r') s->at++;
 }
 
-const char *espi_source_shown(const espi_source *s, char text[96])
+const char *espi_scan_shown(const espi_scan *s, char text[96])
 {
     if (*s->at == '\0') return "the end";
     size_t size = 1;
@@ -33,7 +33,7 @@ const char *espi_source_shown(const espi_source *s, char text[96])
     return espi_quote(s->at, size, text);
 }
 
-esp_status espi_source_name(espi_source *s, espi_name *out)
+esp_status espi_scan_name(espi_scan *s, espi_name *out)
 {
     const char *start = s->at;
     *out = (espi_name){0};
@@ -58,7 +58,7 @@ esp_status espi_source_name(espi_source *s, espi_name *out)
     }
     espi_free(out->text);
     out->text = NULL;
-    return espi_source_wrong(s, (size_t)(start - s->text), "a quoted name does not end");
+    return espi_scan_wrong(s, (size_t)(start - s->text), "a quoted name does not end");
 }
 
 size_t espi_kernel_plain_size(const char *expression)
@@ -76,7 +76,7 @@ size_t espi_kernel_plain_size(const char *expression)
     return size;
 }
 
-esp_status espi_source_number(espi_source *s, double *number)
+esp_status espi_scan_number(espi_scan *s, double *number)
 {
     const char *start = s->at;
     while (espi_is_name(*s->at) || *s->at == '.' ||
@@ -85,6 +85,6 @@ esp_status espi_source_number(espi_source *s, double *number)
     const size_t size = (size_t)(s->at - start);
     char quoted[96];
     if (espi_number_parse(start, size, number)) return ESP_OK;
-    return espi_source_wrong(s, (size_t)(start - s->text), "%s is not a finite number",
+    return espi_scan_wrong(s, (size_t)(start - s->text), "%s is not a finite number",
                              espi_quote(start, size, quoted));
 }

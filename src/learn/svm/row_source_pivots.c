@@ -9,29 +9,29 @@
 #include "base/status.h"
 #include "kernel/evaluate/bound.h"
 #include "learn/pivots.h"
-#include "learn/svm/source.h"
+#include "learn/svm/row_source.h"
 
 #include <string.h>
 
 typedef struct pivot_source {
-    espi_source source;
+    espi_row_source source;
     espi_bound *bound;
     espi_pivots pivots; /* with their factor, whose columns are the features */
     espi_rows *all;     /* of the features of all examples */
     espi_rows *part;    /* of what is trained on; NULL: all examples are */
 } pivot_source;
 
-static pivot_source *view(espi_source *source) { return (pivot_source *)(void *)source; }
+static pivot_source *view(espi_row_source *source) { return (pivot_source *)(void *)source; }
 
-static esp_status open_source(espi_source *source, esp_error *err)
+static esp_status open_source(espi_row_source *source, esp_error *err)
 {
     const espi_problem *p = &source->problem;
     return espi_bind(p->kernel, p->data, p->data, p->run, &view(source)->bound, err);
 }
 
-static void close_source(espi_source *source) { espi_bound_free(view(source)->bound); }
+static void close_source(espi_row_source *source) { espi_bound_free(view(source)->bound); }
 
-static void leave(espi_source *source)
+static void leave(espi_row_source *source)
 {
     pivot_source *s = view(source);
     espi_rows_free(s->part);
@@ -56,7 +56,7 @@ static esp_status make_rows(pivot_source *s, const espi_settings *settings, cons
     return status == ESP_OK ? espi_rows_of_features(p->factor, p->count, p->examples, &rest, &s->all, err) : status;
 }
 
-static esp_status enter(espi_source *source, const espi_settings *settings, esp_error *err)
+static esp_status enter(espi_row_source *source, const espi_settings *settings, esp_error *err)
 {
     pivot_source *s = view(source);
     const espi_split *split = source->split;
@@ -70,13 +70,13 @@ static esp_status enter(espi_source *source, const espi_settings *settings, esp_
     return status == ESP_OK ? espi_rows_subset(s->all, split->train, split->trained, &s->part, err) : status;
 }
 
-static espi_rows *rows(espi_source *source)
+static espi_rows *rows(espi_row_source *source)
 {
     const pivot_source *s = view(source);
     return s->part != NULL ? s->part : s->all;
 }
 
-static esp_status score(espi_source *source, const espi_fit *fit, double *scores, esp_error *err)
+static esp_status score(espi_row_source *source, const espi_fit *fit, double *scores, esp_error *err)
 {
     const espi_split *split = source->split;
     return espi_fit_score(fit, view(source)->all, split->train, split->test, split->tested, scores, err);
@@ -84,7 +84,7 @@ static esp_status score(espi_source *source, const espi_fit *fit, double *scores
 
 /* The coefficients of all examples become those of the pivots: w = sum_i c_i phi_i for all outputs, then L'z = w. The
  * columns of the pivots in the factor are those of L'. */
-static esp_status finish(espi_source *source, espi_fit *fit, esp_error *err)
+static esp_status finish(espi_row_source *source, espi_fit *fit, esp_error *err)
 {
     const espi_pivots *p = &view(source)->pivots;
     const size_t m = p->count, n = p->examples, outputs = fit->outputs;
@@ -108,11 +108,11 @@ static esp_status finish(espi_source *source, espi_fit *fit, esp_error *err)
     return ESP_OK;
 }
 
-const espi_source_class espi_source_pivots = {.open = open_source,
-                                              .close = close_source,
-                                              .enter = enter,
-                                              .leave = leave,
-                                              .rows = rows,
-                                              .score = score,
-                                              .finish = finish,
-                                              .size = sizeof(pivot_source)};
+const espi_row_source_class espi_row_source_pivots = {.open = open_source,
+                                                      .close = close_source,
+                                                      .enter = enter,
+                                                      .leave = leave,
+                                                      .rows = rows,
+                                                      .score = score,
+                                                      .finish = finish,
+                                                      .size = sizeof(pivot_source)};
