@@ -8,8 +8,8 @@ find the values in it, with their places, and put others there.
 
 Names are those of the library (``--fix``, ``espalier info``): a name that several kernels have gets the kernel and its
 column in front, as in ``sst(src).lambda``, with a number where these are the same, as in ``sst()#2.lambda``. Several
-weights are ``weight.1`` and ``weight.2``, in the order in which the library computes them: what is weighted comes before
-its weight. So names depend on the form of an expression and never on its values.
+weights are ``weight.1`` and ``weight.2``, in the order in which the library computes them: what is weighted comes
+before its weight. So names depend on the form of an expression and never on its values.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _names(found: list[Value], leaves: list[Leaf]) -> dict[str, Value]:
 
 
 def leaf_name(leaves: list[Leaf], number: int) -> str:
-    """"sst(src)", or "sst()#2" where several are alike."""
+    """A text such as "sst(src)", or "sst()#2" where several are alike."""
     leaf = leaves[number]
     name = f"{leaf.kernel}({leaf.column or ''})"
     return name if leaves.count(leaf) == 1 else f"{name}#{leaves[: number + 1].count(leaf)}"

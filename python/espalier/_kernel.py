@@ -29,8 +29,8 @@ class Kernel:
     The numbers of the expression are parameters by name, for :meth:`set_params` and for grids (``"kernel__lambda"``):
     those of kernels as they are called, weights ``weight``, exponents ``power``. What several kernels have is named
     with its kernel and column, ``"sst(src).lambda"`` and ``"sst(tgt).lambda"``, or ``"sst()#1.lambda"`` and
-    ``"sst()#2.lambda"`` where these are the same; ``"lambda"`` then sets all of them. Several weights are ``"weight.1"``
-    and ``"weight.2"``. These are the names that the command line uses, too.
+    ``"sst()#2.lambda"`` where these are the same; ``"lambda"`` then sets all of them. Several weights are
+    ``"weight.1"`` and ``"weight.2"``. These are the names that the command line uses, too.
 
     ``threads``: 0 is one per core; results never depend on it. ``memory``: bytes that a result may take, 0 for what the
     machine has. ``progress``: a function of the stage and the fraction that is done, called now and then.
