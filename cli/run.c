@@ -45,28 +45,29 @@ int cli_usage(const char *format, ...)
     return CLI_USAGE;
 }
 
-/* How the tool is given another value where that would help; the library names the setting only. */
-static void add_remedy(const esp_error *error, char *text, size_t size)
+/* How the tool is given another value where that would help; the library names the setting only. What begins with a
+ * comma stands within the sentence, before its first semicolon, all else behind it. */
+static const char *remedy_of(const esp_error *error)
 {
     static const struct {
         const char *setting, *words;
     } all[] = {{"target", "; --target FIELD names one"},
                {"format", "; --from names one"},
                {"positive", ": --positive "},
-               {"epochs", "; --epochs 1 reads it once"}};
-    *text = '\0';
+               {"epochs", ", unless --epochs 1 is given"}};
     for (size_t i = 0; error->setting != NULL && i < sizeof all / sizeof *all; i++)
-        if (strcmp(all[i].setting, error->setting) == 0)
-            snprintf(text, size, "%s%s", all[i].words, strcmp(error->setting, "positive") == 0 ? error->value : "");
+        if (strcmp(all[i].setting, error->setting) == 0) return all[i].words;
+    return "";
 }
 
 int cli_error(esp_status status, const esp_error *error)
 {
-    char remedy[128];
-    add_remedy(error, remedy, sizeof remedy);
+    const char *remedy = remedy_of(error), *message = error->message;
+    const size_t size = remedy[0] == ',' ? strcspn(message, ";") : strlen(message);
+    const bool named = remedy[0] == ':'; /* what goes behind it */
     /* A blocked read or write that Ctrl-C ended comes back as a failure of the system. */
     if (interrupted && status == ESP_ERR_IO) cli_fail("interrupted");
-    else cli_fail("%s%s", error->message, remedy);
+    else cli_fail("%.*s%s%s%s", (int)size, message, remedy, named ? error->value : "", message + size);
     return status == ESP_ERR_PARAM ? CLI_USAGE : CLI_FAILURE;
 }
 

@@ -2,7 +2,7 @@
 
 from ._data import Dataset, read
 from ._espalier import version as __version__
-from ._estimators import SVC, SVR, DagPerceptron
+from ._estimators import SVC, SVR, DagPerceptron, OneClassSVM
 from ._features import NystroemFeatures, Pattern, PatternFeatures, PatternMiner
 from ._folds import Folds
 from ._gp_kernel import GPKernel
@@ -25,6 +25,7 @@ __all__ = [
     "Kernel",
     "Model",
     "NystroemFeatures",
+    "OneClassSVM",
     "Pattern",
     "PatternFeatures",
     "PatternMiner",

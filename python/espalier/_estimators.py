@@ -13,7 +13,7 @@ import warnings
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -423,3 +423,69 @@ class DagPerceptron(_Classifier):
             state["_model"] = self.model_
         state["_online"] = None
         return state
+
+
+class OneClassSVM(OutlierMixin, _Learner):
+    """A one-class support vector machine: which examples are unlike most. It needs no targets.
+
+    ``nu``: the part of the training examples that may lie outside, about. ``tolerance``: when to stop. ``inducing``,
+    ``keep_partial`` and ``seed`` as in :class:`SVC`. For the others see the head of this module.
+
+    >>> from espalier import OneClassSVM
+    >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (A c) (B b))", "(S (A b) (B b))"]
+    >>> model = OneClassSVM(kernel="norm(sst)", nu=0.5).fit([*trees, "(X y)"])
+    >>> model.predict(["(S (A d) (B b))", "(X z)"])
+    array([ 1, -1])
+    """
+
+    _learner = "oneclass"
+    _settings = ("nu", "tolerance", "inducing", "max_iterations", "no_shrinking", "keep_partial", "seed")
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Kernel = "norm(sst)",
+        nu: float = 0.5,
+        tolerance: float = 0.001,
+        inducing: int = 0,
+        max_iterations: int = 10_000_000,
+        no_shrinking: bool = False,
+        keep_partial: bool = False,
+        seed: int = 1,
+        threads: int = 0,
+        memory: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.nu = nu
+        self.tolerance = tolerance
+        self.inducing = inducing
+        self.max_iterations = max_iterations
+        self.no_shrinking = no_shrinking
+        self.keep_partial = keep_partial
+        self.seed = seed
+        self.threads = threads
+        self.memory = memory
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> OneClassSVM:
+        """Learns from examples. ``y`` is there for pipelines and is not looked at."""
+        self.model_ = self._train(X, None)
+        self.offset_ = 0.0
+        return self
+
+    def _adopt(self, model: Model) -> None:
+        super()._adopt(model)
+        self.offset_ = 0.0
+
+    def score_samples(self, X: Any) -> Array:
+        """As :meth:`decision_function`: the offset between the two, ``offset_``, is 0."""
+        return self.decision_function(X)
+
+    def decision_function(self, X: Any) -> Array:
+        """How far each example lies inside; negative for those outside."""
+        return self._fitted_model().predict(X, "scores", self._run())[:, 0]
+
+    def predict(self, X: Any) -> Array:
+        """1 for examples like most of those it was fitted on, -1 for the others."""
+        return np.where(self.decision_function(X) > 0, 1, -1)

@@ -8,7 +8,16 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_checks
 
-from espalier import SVC, SVR, DagPerceptron, GPClassifier, GPRegressor, GramTransformer, NystroemFeatures
+from espalier import (
+    SVC,
+    SVR,
+    DagPerceptron,
+    GPClassifier,
+    GPRegressor,
+    GramTransformer,
+    NystroemFeatures,
+    OneClassSVM,
+)
 from espalier._tags import ExampleTags
 
 # What does not make sense where examples are no rows of a matrix, or is said in other words.
@@ -43,6 +52,10 @@ class VectorSVC(Vectors, SVC):
     pass
 
 
+class VectorOneClass(Vectors, OneClassSVM):
+    pass
+
+
 class VectorSVR(Vectors, SVR):
     pass
 
@@ -71,6 +84,7 @@ def _cases() -> list[Any]:
     estimators: list[BaseEstimator] = [
         VectorSVC(kernel="rbf(gamma=0.1)", C=10, threads=1),
         VectorSVR(kernel="rbf(gamma=0.1)", threads=1),
+        VectorOneClass(kernel="rbf(gamma=0.1)", threads=1),
         VectorPerceptron(kernel="linear", epochs=5, threads=1),
         VectorGPRegressor(kernel="1*rbf(gamma=0.1)", max_iterations=20, threads=1),
         VectorGPClassifier(kernel="1*rbf(gamma=0.1)", max_iterations=20, threads=1),

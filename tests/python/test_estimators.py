@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import errno
 import pickle
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import random_tree
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, learning_curve
@@ -381,3 +383,28 @@ def test_what_models_tell(questions):
     assert model.settings["C"] == "2" and "sst(tree" in model.kernel and model.summary["end"] == "converged"
     assert str(model).startswith("learner\tsvm")
     assert "<table" in model._repr_html_()
+
+
+def test_what_was_learned_before_an_interrupt_can_be_kept():
+    draw = random.Random(3)
+    X = [random_tree(draw, 2) for _ in range(800)]  # many are equal and of both classes, which takes long
+    y = [draw.randrange(2) for _ in X]
+
+    def stop(stage, fraction):
+        if stage == "training":
+            raise KeyboardInterrupt
+
+    settings = {"kernel": "norm(sst)", "C": 1e7, "tolerance": 1e-12, "threads": 1, "progress": stop}
+    with pytest.raises(KeyboardInterrupt):
+        SVC(**settings).fit(X, y)
+    with pytest.warns(UserWarning, match="interrupted: the model is what was learned so far"):
+        model = SVC(keep_partial=True, **settings).fit(X, y)
+    model.progress = None
+    assert len(model.predict(X)) == len(X)
+
+
+def test_inducing_examples_support_the_model():
+    draw = random.Random(4)
+    X = [f"(S {random_tree(draw)} (K{i % 2} x))" for i in range(80)]
+    for model in (SVC(inducing=15).fit(X, [i % 2 for i in range(80)]), SVR(inducing=15).fit(X, range(80))):
+        assert model.model_.summary["support examples"] == "15"

@@ -1,5 +1,5 @@
 /* Gaussian processes: gradients against central differences; likelihoods, predictions and variances against dense
- * algebra written out here. tests/cli/gp-reference compares with a program that shares nothing with us. */
+ * algebra written out here. tests/cli/train/gp-reference compares with a program that shares nothing with us. */
 #include "learn/gp/gp.h"
 #include "learning.h"
 

@@ -187,11 +187,12 @@ esp_status espi_training_run(espi_training *t, espi_rows *rows, const esp_run *r
 
 /* ------------------------------------------------------------------ scores */
 
-esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
-                          size_t count, double *scores, esp_error *err)
+/* scores[t * outputs + k] of test example t: side by side, since each row goes through all of them. */
+static esp_status score_in_order(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
+                                 size_t count, double *scores, esp_error *err)
 {
     const size_t outputs = fit->outputs;
-    for (size_t t = 0; t < count; t++) memcpy(scores + test[t] * outputs, fit->bias, outputs * sizeof *scores);
+    for (size_t t = 0; t < count; t++) memcpy(scores + t * outputs, fit->bias, outputs * sizeof *scores);
     for (size_t i = 0; i < fit->examples; i++) {
         const double *c = fit->coefficient + i * outputs;
         const float *row;
@@ -201,7 +202,20 @@ esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *t
         const esp_status status = espi_rows_get(all, train[i], &row, err);
         if (status != ESP_OK) return status;
         for (size_t t = 0; t < count; t++)
-            for (size_t k = 0; k < outputs; k++) scores[test[t] * outputs + k] += c[k] * (double)row[test[t]];
+            for (size_t k = 0; k < outputs; k++) scores[t * outputs + k] += c[k] * (double)row[test[t]];
     }
     return ESP_OK;
+}
+
+esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
+                          size_t count, double *scores, esp_error *err)
+{
+    const size_t outputs = fit->outputs;
+    double *part = espi_alloc(count, outputs * sizeof *part);
+    const esp_status status =
+        part == NULL ? espi_no_memory(err) : score_in_order(fit, all, train, test, count, part, err);
+    for (size_t t = 0; status == ESP_OK && t < count; t++)
+        memcpy(scores + test[t] * outputs, part + t * outputs, outputs * sizeof *part);
+    espi_free(part);
+    return status;
 }

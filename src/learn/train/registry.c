@@ -9,7 +9,8 @@
     X(svm)                                                                                                             \
     X(svr)                                                                                                             \
     X(perceptron)                                                                                                      \
-    X(gp)
+    X(gp)                                                                                                              \
+    X(oneclass)
 
 #define DECLARE(name) extern const espi_learner espi_learner_##name;
 LEARNERS(DECLARE)
