@@ -146,7 +146,7 @@ static PyObject *gram_gradient(PyObject *module, PyObject *args)
     return ok ? Py_NewRef(Py_None) : NULL;
 }
 
-/* A table of parameters as [(name, default, range, help, kind)]; `of` is esp_kernel_parameter or esp_learner_setting. */
+/* A table of parameters as [(name, default, range, help, kind)]. `of`: esp_kernel_parameter, esp_learner_setting. */
 static PyObject *parameters(const esp_parameter_info *(*of)(size_t, size_t), size_t index)
 {
     static const char *const kinds[] = {

@@ -11,7 +11,7 @@ static bool is_on(const esp_setting *setting, size_t settings, const char *name)
     return false;
 }
 
-/* train(learner, kernel, dataset, [(name, value)], RUN): with keep-partial, an interrupt gives what was learned so far */
+/* train(learner, kernel, dataset, [(name, value)], RUN): with keep-partial, an interrupt gives what it has so far */
 static PyObject *train(PyObject *module, PyObject *args)
 {
     (void)module;

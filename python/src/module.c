@@ -48,9 +48,9 @@ static PyObject *message_of(const esp_error *error)
     PyObject *message = PyUnicode_DecodeUTF8(error->message, (Py_ssize_t)strlen(error->message), "backslashreplace");
     if (message == NULL || error->setting == NULL) return message;
     PyObject *value = PyUnicode_DecodeUTF8(error->value, (Py_ssize_t)strlen(error->value), "backslashreplace");
-    PyObject *longer = value == NULL               ? NULL
+    PyObject *longer = value == NULL             ? NULL
                        : error->value[0] == '\0' ? PyUnicode_FromFormat("%U; %s= names one", message, error->setting)
-                                                   : PyUnicode_FromFormat("%U: %s=%R", message, error->setting, value);
+                                                 : PyUnicode_FromFormat("%U: %s=%R", message, error->setting, value);
     Py_DECREF(message);
     Py_XDECREF(value);
     return longer;

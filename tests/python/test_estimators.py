@@ -394,7 +394,7 @@ def test_what_was_learned_before_an_interrupt_can_be_kept():
         if stage == "training":
             raise KeyboardInterrupt
 
-    settings = {"kernel": "norm(sst)", "C": 1e7, "tolerance": 1e-12, "threads": 1, "progress": stop}
+    settings: dict[str, Any] = {"kernel": "norm(sst)", "C": 1e7, "tolerance": 1e-12, "threads": 1, "progress": stop}
     with pytest.raises(KeyboardInterrupt):
         SVC(**settings).fit(X, y)
     with pytest.warns(UserWarning, match="interrupted: the model is what was learned so far"):
