@@ -411,8 +411,8 @@ static esp_status cross_validate(const void *argument, esp_error *err)
 static esp_status tune(const void *argument, esp_error *err)
 {
     const lesson *l = argument;
-    const bool online = strcmp(l->learner, "perceptron") == 0, process = strcmp(l->learner, "gp") == 0;
-    const esp_grid grid[] = {{online ? "epochs" : process ? "tolerance" : "C", process ? "1" : "1,10"}, l->grid};
+    const bool online = strcmp(l->learner, "perceptron") == 0, costs = l->learner[0] == 's'; /* svm, svr */
+    const esp_grid grid[] = {{online ? "epochs" : costs ? "C" : "tolerance", online || costs ? "1,10" : "1"}, l->grid};
     esp_tuning *out = (esp_tuning *)(uintptr_t)1;
     const esp_status status =
         esp_tune(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
@@ -433,6 +433,14 @@ static void learning(void **state)
         {"svm", "linear(x)", three, {{"class-weight", "1=2,-1=1"}}, 1, {"multiclass", "ovr,ovo"}, one},
         {"svm", "rbf(x)", three, {{"probability", "1"}}, 1, {"class-weight", "balanced,0=2"}, two},
         {"svm", "rbf(x)", three, {{"multiclass", "ovo"}}, 1, {"positive-weight", "2"}, little},
+        {"oneclass", "norm(sst(tree)) + rbf(x)", examples, {{"nu", "0.4"}}, 1, {"lambda", "0.2,0.8"}, two},
+        {"svm",
+         "norm(gtk(tree, grammar={S -> [NP] VP; = NN NNS}))",
+         examples,
+         {{"C", "2"}},
+         1,
+         {"lambda1", "0.2,0.5"},
+         one},
         {"perceptron", "norm(sst(tree)) + linear(x)", examples, {{"average", "1"}}, 1, {"lambda", "0.2,0.8"}, one},
         {"perceptron", "poly(x)", three, {{"vote", "1"}, {"class-weight", "1=2"}}, 2, {"margin", "0,1"}, two},
         {"gp",

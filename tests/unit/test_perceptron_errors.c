@@ -28,7 +28,7 @@ static void wrong_settings(void **state)
         assert_null(online);
     }
     assert_refused(esp_online_new("percepton", k, NULL, 0, &online, &err), &err,
-                   "unknown learner 'percepton'; there are svm, svr, perceptron and gp");
+                   "unknown learner 'percepton'; there are svm, svr, perceptron, gp and oneclass");
     assert_refused(esp_online_new("svm", k, NULL, 0, &online, &err), &err,
                    "svm does not learn example by example; perceptron does");
     esp_kernel_free(k);
