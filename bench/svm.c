@@ -91,12 +91,8 @@ static double time_gram(stage *s, const esp_kernel *kernel)
 /* A fit over rows that are there. */
 static esp_status fit_rows(const stage *s, espi_rows *rows, const esp_run *run, espi_fit *fit, esp_error *err)
 {
-    espi_training t = {.machine = &espi_machine_svm,
-                       .settings = s->settings,
-                       .targets = &s->targets,
-                       .example = s->all,
-                       .count = s->targets.count,
-                       .fit = fit};
+    espi_training t = {
+        .settings = s->settings, .targets = &s->targets, .example = s->all, .count = s->targets.count, .fit = fit};
     return espi_training_run(&t, rows, run, err);
 }
 

@@ -107,6 +107,7 @@ struct espi_learner {
     size_t (*outputs)(const espi_settings *settings, size_t classes);
     bool (*one_vs_one)(const espi_settings *settings); /* whether these are for pairs of classes; NULL: never */
 
+    /* NULL for learners that are online: these are handed one example after the other. */
     esp_status (*train)(const espi_problem *problem, esp_model **out, esp_error *err);
     /* Scores of every example for each trial; the settings of the problem itself are not used. */
     esp_status (*out_of_fold)(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
@@ -115,7 +116,11 @@ struct espi_learner {
     void (*for_validation)(espi_settings *settings);
 
     const struct espi_online_class *online; /* NULL: it does not learn example by example */
+    const void *family;                     /* of learners that share their code: what that has to know of each */
 };
+
+/* For `outputs`: one decision function, whatever the targets. */
+size_t espi_one_output(const espi_settings *settings, size_t classes);
 
 unsigned espi_capabilities(const espi_settings *settings);
 

@@ -17,6 +17,12 @@ unsigned espi_capabilities(const espi_settings *settings)
     return l->capabilities_with != NULL ? l->capabilities_with(settings) : l->capabilities;
 }
 
+size_t espi_one_output(const espi_settings *settings, size_t classes)
+{
+    (void)settings, (void)classes;
+    return 1;
+}
+
 const espi_setting *espi_setting_find(const espi_learner *learner, const char *name)
 {
     for (const espi_setting *s = learner->settings; s->info.name != NULL; s++)

@@ -105,12 +105,6 @@ static esp_status make_targets(const espi_settings *s, const esp_dataset *data, 
     return status;
 }
 
-static size_t outputs(const espi_settings *s, size_t classes)
-{
-    (void)s, (void)classes;
-    return 1;
-}
-
 /* ---------------------------------------------------------------- training */
 
 typedef struct training {
@@ -447,6 +441,6 @@ const espi_learner espi_learner_gp = {
     .capabilities_with = capabilities_with,
     .check = check,
     .targets = make_targets,
-    .outputs = outputs,
+    .outputs = espi_one_output,
     .train = train,
     .out_of_fold = out_of_fold};

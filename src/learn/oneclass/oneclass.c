@@ -55,12 +55,6 @@ static esp_status make_targets(const espi_settings *s, const esp_dataset *data, 
 
 /* ----------------------------------------------------------------- problem */
 
-static size_t outputs(const espi_settings *s, size_t classes)
-{
-    (void)s, (void)classes;
-    return 1;
-}
-
 static size_t variables(const espi_training *t, size_t problem)
 {
     (void)problem;
@@ -87,24 +81,14 @@ static double scale(const espi_settings *from, const espi_settings *to)
 
 static const espi_machine machine = {.variables = variables, .pose = pose, .scale = scale};
 
-static esp_status train(const espi_problem *problem, esp_model **out, esp_error *err)
-{
-    return espi_machine_train(&machine, problem, NULL, out, err);
-}
-
-static esp_status out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
-                              size_t trials, esp_error *err)
-{
-    return espi_machine_out_of_fold(&machine, problem, folds, trial, trials, err);
-}
-
 const espi_learner espi_learner_oneclass = {.name = "oneclass",
                                             .help = "one-class support vector machine: which examples are unlike most",
                                             .settings = settings,
                                             .settings_size = sizeof(oneclass_settings),
                                             .check_kernel = espi_machine_check_kernel,
                                             .targets = make_targets,
-                                            .outputs = outputs,
-                                            .train = train,
-                                            .out_of_fold = out_of_fold,
-                                            .for_validation = espi_machine_for_validation};
+                                            .outputs = espi_one_output,
+                                            .train = espi_machine_train,
+                                            .out_of_fold = espi_machine_out_of_fold,
+                                            .for_validation = espi_machine_for_validation,
+                                            .family = &machine};

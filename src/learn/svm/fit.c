@@ -96,12 +96,12 @@ esp_status espi_training_solve(const espi_training *t, size_t problem, espi_rows
     if (!make_variables(&v, t->fit->alpha_start[problem + 1] - t->fit->alpha_start[problem]))
         status = espi_no_memory(err);
     if (status == ESP_OK) {
-        t->machine->pose(t, problem, &v);
+        espi_machine_of(t->settings)->pose(t, problem, &v);
         status = solve(t, problem, &v, rows, run, err);
     }
     if (status == ESP_OK) { /* narrow rows were renumbered, so that the problem is posed once more */
         const double *alpha = t->fit->alpha + t->fit->alpha_start[problem];
-        t->machine->pose(t, problem, &v);
+        espi_machine_of(t->settings)->pose(t, problem, &v);
         for (size_t k = 0; k < v.count; k++)
             t->fit->coefficient[v.example[k] * t->fit->outputs + problem] += v.sign[k] * alpha[k];
         t->fit->bias[problem] = t->result[problem].bias;
@@ -117,7 +117,8 @@ static bool take_memory(espi_training *t)
     espi_fit *f = t->fit;
     f->alpha_start = espi_alloc_zero(f->outputs + 1, sizeof *f->alpha_start);
     if (f->alpha_start == NULL) return false;
-    for (size_t p = 0; p < f->outputs; p++) f->alpha_start[p + 1] = f->alpha_start[p] + t->machine->variables(t, p);
+    for (size_t p = 0; p < f->outputs; p++)
+        f->alpha_start[p + 1] = f->alpha_start[p] + espi_machine_of(t->settings)->variables(t, p);
     f->alpha = espi_alloc(f->alpha_start[f->outputs], sizeof *f->alpha);
     f->coefficient = espi_alloc_zero(f->examples, f->outputs * sizeof *f->coefficient);
     f->bias = espi_alloc_zero(f->outputs, sizeof *f->bias);
@@ -131,9 +132,9 @@ esp_status espi_training_start(espi_training *t, esp_error *err)
     *t->fit = (espi_fit){
         .examples = t->count, .outputs = t->settings->learner->outputs(t->settings, classes), .converged = true};
     if (!take_memory(t)) return espi_no_memory(err);
-    if (t->machine->weigh == NULL) return ESP_OK;
+    if (espi_machine_of(t->settings)->weigh == NULL) return ESP_OK;
     t->class_weight = espi_alloc(classes, sizeof *t->class_weight);
-    return t->class_weight == NULL ? espi_no_memory(err) : t->machine->weigh(t, t->class_weight, err);
+    return t->class_weight == NULL ? espi_no_memory(err) : espi_machine_of(t->settings)->weigh(t, t->class_weight, err);
 }
 
 esp_status espi_training_end(espi_training *t, esp_status status)

@@ -70,11 +70,9 @@ static void free_split(espi_split *split)
     espi_free(split->test);
 }
 
-static espi_training training_of(const espi_machine *machine, const espi_row_source *source,
-                                 const espi_settings *settings, espi_fit *fit)
+static espi_training training_of(const espi_row_source *source, const espi_settings *settings, espi_fit *fit)
 {
-    return (espi_training){.machine = machine,
-                           .settings = settings,
+    return (espi_training){.settings = settings,
                            .targets = source->problem.targets,
                            .example = source->split->train,
                            .count = source->split->trained,
@@ -155,7 +153,6 @@ static esp_status fit_own(const own_fits *f, esp_error *err)
 /* -------------------------------------------------------------- validation */
 
 typedef struct validation {
-    const espi_machine *machine;
     espi_row_source *source;
     const espi_folds *folds;
     const espi_trial *trial; /* those that pose the same problems are taken together */
@@ -176,10 +173,10 @@ static esp_status validate_trial(const validation *v, size_t number, espi_fit *b
 {
     const espi_trial *trial = v->member[number];
     espi_fit fit = {0};
-    espi_training t = training_of(v->machine, v->source, trial->settings, &fit);
+    espi_training t = training_of(v->source, trial->settings, &fit);
     if (v->source->class->same_rows && trial->warm && number > 0) {
         t.warm = before;
-        t.scale = v->machine->scale(v->member[number - 1]->settings, trial->settings);
+        t.scale = espi_machine_of(trial->settings)->scale(v->member[number - 1]->settings, trial->settings);
     }
     esp_status status = fit_shared(&t, v->source, err);
     if (status == ESP_OK) status = v->source->class->score(v->source, &fit, trial->scores, err);
@@ -217,11 +214,12 @@ static esp_status validate_own(const validation *v, esp_error *err)
     double **scores = espi_alloc(n, sizeof *scores);
     esp_status status = training == NULL || fit == NULL || scores == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < n; i++) {
-        training[i] = training_of(v->machine, source, v->member[i]->settings, &fit[i]);
+        training[i] = training_of(source, v->member[i]->settings, &fit[i]);
         scores[i] = v->member[i]->scores;
         if (i == 0 || !v->member[i]->warm) continue;
         training[i].warm = &fit[i - 1];
-        training[i].scale = v->machine->scale(v->member[i - 1]->settings, v->member[i]->settings);
+        training[i].scale =
+            espi_machine_of(v->member[i]->settings)->scale(v->member[i - 1]->settings, v->member[i]->settings);
     }
     const own_fits fits = {.source = source, .training = training, .scores = scores, .count = n};
     if (status == ESP_OK) {
@@ -270,8 +268,8 @@ static esp_status validate(validation *v, esp_error *err)
     return status;
 }
 
-esp_status espi_machine_out_of_fold(const espi_machine *machine, const espi_problem *problem, const espi_folds *folds,
-                                    const espi_trial *trial, size_t trials, esp_error *err)
+esp_status espi_machine_out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
+                                    size_t trials, esp_error *err)
 {
     espi_row_source *source = NULL;
     esp_status status = ESP_OK;
@@ -281,8 +279,7 @@ esp_status espi_machine_out_of_fold(const espi_machine *machine, const espi_prob
         for (end = first + 1; end < trials; end++)
             if ((espi_machine_settings_of(trial[end].settings)->inducing > 0) != pivots) break;
         status = open_source(problem, trial[first].settings, &source, err);
-        validation v = {
-            .machine = machine, .source = source, .folds = folds, .trial = trial + first, .trials = end - first};
+        validation v = {.source = source, .folds = folds, .trial = trial + first, .trials = end - first};
         if (status == ESP_OK) status = validate(&v, err);
         close_source(source);
     }
@@ -293,8 +290,6 @@ esp_status espi_machine_out_of_fold(const espi_machine *machine, const espi_prob
 
 typedef struct machine_training {
     const espi_problem *problem;
-    const espi_machine *machine;
-    const espi_calibration *calibration;
     espi_row_source *source;
     espi_split split;
     size_t outputs;
@@ -306,17 +301,21 @@ typedef struct machine_training {
 static esp_status calibrate(machine_training *t, esp_error *err)
 {
     const espi_targets *targets = t->problem->targets;
+    const espi_settings *settings = t->problem->settings;
     const size_t n = targets->count;
+    espi_settings *plain = espi_settings_copy(settings);
     double *scores = espi_alloc(n, t->outputs * sizeof *scores);
     uint32_t *fold = espi_alloc(n, sizeof *fold);
     const espi_folds folds = {.fold = fold, .count = n < CALIBRATION_FOLDS ? n : CALIBRATION_FOLDS};
-    const espi_trial trial = {.settings = t->calibration->for_validation, .scores = scores};
-    validation v = {.machine = t->machine, .source = t->source, .folds = &folds, .trial = &trial, .trials = 1};
+    const espi_trial trial = {.settings = plain, .scores = scores};
+    validation v = {.source = t->source, .folds = &folds, .trial = &trial, .trials = 1};
     t->platt = espi_alloc(t->outputs, 2 * sizeof *t->platt);
-    esp_status status = scores == NULL || fold == NULL || t->platt == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK) status = espi_folds_make(targets, folds.count, t->problem->settings->seed, fold, err);
+    const bool ok = plain != NULL && scores != NULL && fold != NULL && t->platt != NULL;
+    esp_status status = ok ? espi_folds_make(targets, folds.count, settings->seed, fold, err) : espi_no_memory(err);
+    if (plain != NULL) settings->learner->for_validation(plain);
     if (status == ESP_OK) status = validate(&v, err);
-    if (status == ESP_OK) status = t->calibration->fit(scores, targets, t->platt, err);
+    if (status == ESP_OK) status = espi_machine_of(settings)->calibrate(scores, targets, t->platt, err);
+    espi_settings_free(plain);
     espi_free(scores);
     espi_free(fold);
     return status;
@@ -327,7 +326,7 @@ static esp_status fit_all(machine_training *t, esp_error *err)
 {
     espi_row_source *source = t->source;
     const espi_row_source_class *class = source->class;
-    espi_training training = training_of(t->machine, source, t->problem->settings, &t->fit);
+    espi_training training = training_of(source, t->problem->settings, &t->fit);
     esp_status status = class->enter(source, t->problem->settings, err);
     if (status == ESP_OK && class->rows != NULL) {
         status = fit_shared(&training, source, err);
@@ -344,7 +343,9 @@ static esp_status fit_all(machine_training *t, esp_error *err)
 static esp_status learn(machine_training *t, esp_error *err)
 {
     const size_t count = t->problem->data->rows;
+    const espi_machine *machine = espi_machine_of(t->problem->settings);
     const bool keep = espi_machine_settings_of(t->problem->settings)->keep_partial;
+    const bool calibrates = machine->calibrates != NULL && machine->calibrates(t->problem->settings);
     esp_status status = make_split(&t->split, count, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++) t->split.train[i] = (uint32_t)i;
     t->split.trained = count;
@@ -353,7 +354,7 @@ static esp_status learn(machine_training *t, esp_error *err)
     if (status != ESP_OK) return status;
     t->source->split = &t->split;
     status = fit_all(t, err);
-    if (status == ESP_OK && t->calibration != NULL && !t->fit.cancelled) status = calibrate(t, err);
+    if (status == ESP_OK && calibrates && !t->fit.cancelled) status = calibrate(t, err);
     if (status == ESP_ERR_CANCELLED && keep && t->fit.bias != NULL) {
         /* The decision functions are there, the probabilities are not. */
         espi_free(t->platt);
@@ -427,12 +428,11 @@ static esp_status make_model(machine_training *t, esp_kernel *kernel, esp_model 
     return status;
 }
 
-esp_status espi_machine_train(const espi_machine *machine, const espi_problem *problem,
-                              const espi_calibration *calibration, esp_model **out, esp_error *err)
+esp_status espi_machine_train(const espi_problem *problem, esp_model **out, esp_error *err)
 {
     esp_kernel *kernel = NULL; /* with the names of its columns */
     espi_problem named = *problem;
-    machine_training t = {.problem = &named, .machine = machine, .calibration = calibration};
+    machine_training t = {.problem = &named};
     *out = NULL;
     esp_status status = espi_kernel_bind_names(problem->kernel, problem->data, &kernel, err);
     if (status == ESP_OK) status = espi_model_check_kernel(esp_kernel_text(kernel), err);

@@ -61,8 +61,7 @@ void espi_fit_free(espi_fit *fit);
 
 /* What one fit is made on: the examples example[0 .. count) of the targets. There is a problem for each output. */
 typedef struct espi_training {
-    const struct espi_machine *machine;
-    const espi_settings *settings;
+    const espi_settings *settings; /* their learner's family says how problems are posed */
     const espi_targets *targets;
     const uint32_t *example;
     size_t count;
@@ -83,7 +82,7 @@ typedef struct espi_variables {
     double sum; /* what the signed variables add up to; 0 unless the machine sets it */
 } espi_variables;
 
-typedef struct espi_machine { /* how a kind of machine poses its problems */
+typedef struct espi_machine { /* how a kind of machine poses its problems; the family of its learner */
     size_t (*variables)(const espi_training *training, size_t problem);
     /* Fills all of them. */
     void (*pose)(const espi_training *training, size_t problem, espi_variables *v);
@@ -91,9 +90,13 @@ typedef struct espi_machine { /* how a kind of machine poses its problems */
     esp_status (*weigh)(const espi_training *training, double *weight, esp_error *err);
     /* By what the variables of a solution under other settings are multiplied to start from. */
     double (*scale)(const espi_settings *from, const espi_settings *to);
+    /* Whether the settings ask for probabilities, and the sigmoids that turn scores of a cross-validation into them:
+     * platt[2k], platt[2k+1] of output k. Both NULL: there are none. */
+    bool (*calibrates)(const espi_settings *settings);
+    esp_status (*calibrate)(const double *scores, const espi_targets *targets, double *platt, esp_error *err);
 } espi_machine;
 
-extern const espi_machine espi_machine_svm; /* svm.c */
+static inline const espi_machine *espi_machine_of(const espi_settings *settings) { return settings->learner->family; }
 
 /* Fits one problem after the other: start, solve for each, end, which must follow in any case. All but fit and result,
  * which start makes, is set before; what is handed over must outlive the end. */
@@ -118,15 +121,8 @@ esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *t
 /* For learners that are machines (learner.h). */
 esp_status espi_machine_check_kernel(const espi_settings *settings, const esp_kernel *kernel, esp_error *err);
 void espi_machine_for_validation(espi_settings *settings);
-esp_status espi_machine_out_of_fold(const espi_machine *machine, const espi_problem *problem, const espi_folds *folds,
-                                    const espi_trial *trial, size_t trials, esp_error *err);
-/* Trains a model. `calibrate` (NULL: no probabilities) is asked for sigmoids once scores of a cross-validation under
- * the settings `for_validation` are there. */
-typedef struct espi_calibration {
-    const espi_settings *for_validation;
-    esp_status (*fit)(const double *scores, const espi_targets *targets, double *platt, esp_error *err);
-} espi_calibration;
-esp_status espi_machine_train(const espi_machine *machine, const espi_problem *problem,
-                              const espi_calibration *calibration, esp_model **out, esp_error *err);
+esp_status espi_machine_train(const espi_problem *problem, esp_model **out, esp_error *err);
+esp_status espi_machine_out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
+                                    size_t trials, esp_error *err);
 
 #endif

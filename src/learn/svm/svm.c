@@ -123,24 +123,14 @@ static void pose(const espi_training *t, size_t problem, espi_variables *v)
 
 static double scale(const espi_settings *from, const espi_settings *to) { return view(to)->cost / view(from)->cost; }
 
-const espi_machine espi_machine_svm = {.variables = variables, .pose = pose, .weigh = weigh, .scale = scale};
+static bool wants_probabilities(const espi_settings *s) { return view(s)->probability; }
 
-/* ---------------------------------------------------------------- learning */
-
-static esp_status train(const espi_problem *problem, esp_model **out, esp_error *err)
-{
-    svm_settings plain = *view(problem->settings); /* texts are those of the problem */
-    const espi_calibration calibration = {.for_validation = &plain.machine.common, .fit = espi_platt_fit};
-    for_validation(&plain.machine.common);
-    return espi_machine_train(&espi_machine_svm, problem, view(problem->settings)->probability ? &calibration : NULL,
-                              out, err);
-}
-
-static esp_status out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
-                              size_t trials, esp_error *err)
-{
-    return espi_machine_out_of_fold(&espi_machine_svm, problem, folds, trial, trials, err);
-}
+static const espi_machine machine = {.variables = variables,
+                                     .pose = pose,
+                                     .weigh = weigh,
+                                     .scale = scale,
+                                     .calibrates = wants_probabilities,
+                                     .calibrate = espi_platt_fit};
 
 const espi_learner espi_learner_svm = {.name = "svm",
                                        .help = "support vector machine for classes",
@@ -153,6 +143,7 @@ const espi_learner espi_learner_svm = {.name = "svm",
                                        .targets = espi_targets_classes,
                                        .outputs = outputs,
                                        .one_vs_one = one_vs_one,
-                                       .train = train,
-                                       .out_of_fold = out_of_fold,
-                                       .for_validation = for_validation};
+                                       .train = espi_machine_train,
+                                       .out_of_fold = espi_machine_out_of_fold,
+                                       .for_validation = for_validation,
+                                       .family = &machine};

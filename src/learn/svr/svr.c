@@ -24,12 +24,6 @@ static const espi_setting settings[] = {
 };
 /* clang-format on */
 
-static size_t outputs(const espi_settings *s, size_t classes)
-{
-    (void)s, (void)classes;
-    return 1;
-}
-
 static size_t variables(const espi_training *t, size_t problem)
 {
     (void)problem;
@@ -54,17 +48,6 @@ static double scale(const espi_settings *from, const espi_settings *to) { return
 
 static const espi_machine machine = {.variables = variables, .pose = pose, .scale = scale};
 
-static esp_status train(const espi_problem *problem, esp_model **out, esp_error *err)
-{
-    return espi_machine_train(&machine, problem, NULL, out, err);
-}
-
-static esp_status out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
-                              size_t trials, esp_error *err)
-{
-    return espi_machine_out_of_fold(&machine, problem, folds, trial, trials, err);
-}
-
 const espi_learner espi_learner_svr = {.name = "svr",
                                        .help = "support vector regression for numbers",
                                        .settings = settings,
@@ -72,7 +55,8 @@ const espi_learner espi_learner_svr = {.name = "svr",
                                        .capabilities = ESP_LEARNS_NUMBERS | ESP_NEEDS_TARGET,
                                        .check_kernel = espi_machine_check_kernel,
                                        .targets = espi_targets_numbers,
-                                       .outputs = outputs,
-                                       .train = train,
-                                       .out_of_fold = out_of_fold,
-                                       .for_validation = espi_machine_for_validation};
+                                       .outputs = espi_one_output,
+                                       .train = espi_machine_train,
+                                       .out_of_fold = espi_machine_out_of_fold,
+                                       .for_validation = espi_machine_for_validation,
+                                       .family = &machine};
