@@ -434,7 +434,7 @@ class OneClassSVM(OutlierMixin, _Learner):
     >>> from espalier import OneClassSVM
     >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (A c) (B b))", "(S (A b) (B b))"]
     >>> model = OneClassSVM(kernel="norm(sst)", nu=0.5).fit([*trees, "(X y)"])
-    >>> model.predict(["(S (A d) (B b))", "(X z)"])
+    >>> model.predict(["(S (A a) (B b))", "(X z)"])
     array([ 1, -1])
     """
 
@@ -489,3 +489,7 @@ class OneClassSVM(OutlierMixin, _Learner):
     def predict(self, X: Any) -> Array:
         """1 for examples like most of those it was fitted on, -1 for the others."""
         return np.where(self.decision_function(X) > 0, 1, -1)
+
+    def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> Array:
+        """Learns from examples and says which of them are unlike most: -1, else 1."""
+        return self.fit(X, y).predict(X)

@@ -387,7 +387,7 @@ def test_what_models_tell(questions):
 
 def test_what_was_learned_before_an_interrupt_can_be_kept():
     draw = random.Random(3)
-    X = [random_tree(draw, 2) for _ in range(800)]  # many are equal and of both classes, which takes long
+    X = [random_tree(draw, 2) for _ in range(4000)]  # many are equal and of both classes, which takes long
     y = [draw.randrange(2) for _ in X]
 
     def stop(stage, fraction):

@@ -60,7 +60,7 @@ static esp_status need_kernel(parser *p, const value *v)
     if (!v->number) return ESP_OK;
     espi_number_print_short(v->weight, text);
     return espi_scan_wrong(&p->in, v->at, "the number %s stands alone; a number is a weight, as in %s*sst()", text,
-                             text);
+                           text);
 }
 
 static esp_status weigh(parser *p, double weight, value of, size_t at)
@@ -88,7 +88,7 @@ static esp_status apply(parser *p, struct pending o)
         if (isfinite(weight) && (weight > 0.0 || a.weight == 0.0 || b.weight == 0.0))
             return add_weight(p, weight, a.at);
         return espi_scan_wrong(&p->in, a.at, "the product of these weights is too %s for a number",
-                                 weight > 1.0 ? "large" : "small");
+                               weight > 1.0 ? "large" : "small");
     }
     if (o.kind == '*' && a.number) return weigh(p, a.weight, b, a.at);
     if (o.kind == '*' && b.number) return weigh(p, b.weight, a, b.at);
@@ -166,8 +166,8 @@ static esp_status take_operand(parser *p, bool *opened)
             *opened = true;
             status = push(p, 'n', at);
         } else {
-            status = espi_scan_wrong(&p->in, espi_scan_place(&p->in),
-                                       "norm needs a kernel in brackets, as in norm(sst())");
+            status =
+                espi_scan_wrong(&p->in, espi_scan_place(&p->in), "norm needs a kernel in brackets, as in norm(sst())");
         }
     } else {
         status = take_kernel(p, word.text, at);
@@ -196,7 +196,7 @@ static esp_status take_operator(parser *p, bool *ended)
     const char kind = *p->in.at;
     if (strength(kind) == 0)
         return espi_scan_wrong(&p->in, espi_scan_place(&p->in), "'+', '*' or '^' is expected, not %s",
-                                 espi_scan_shown(&p->in, text));
+                               espi_scan_shown(&p->in, text));
     status = apply_stronger(p, strength(kind) - 1);
     if (status != ESP_OK) return status;
     const size_t at = espi_scan_place(&p->in);
@@ -215,8 +215,7 @@ static esp_status parse(parser *p)
     }
     const esp_status status = apply_stronger(p, 0);
     if (status != ESP_OK) return status;
-    if (p->pendings > 0)
-        return espi_scan_wrong(&p->in, p->pending[p->pendings - 1].at, "this bracket is never closed");
+    if (p->pendings > 0) return espi_scan_wrong(&p->in, p->pending[p->pendings - 1].at, "this bracket is never closed");
     return need_kernel(p, &p->operand[0]);
 }
 

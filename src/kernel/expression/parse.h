@@ -18,8 +18,8 @@ typedef struct espi_name { /* a bare or quoted name; `text` is owned */
 } espi_name;
 
 /* ESP_ERR_PARAM at a place of the text, counted from 0. */
-__attribute__((format(printf, 3, 4))) esp_status espi_scan_wrong(const espi_scan *source, size_t at,
-                                                                   const char *format, ...);
+__attribute__((format(printf, 3, 4))) esp_status espi_scan_wrong(const espi_scan *source, size_t at, const char *format,
+                                                                 ...);
 
 static inline size_t espi_scan_place(const espi_scan *source) { return (size_t)(source->at - source->text); }
 

@@ -44,8 +44,7 @@ static esp_status unknown_parameter(espi_scan *s, size_t at, const espi_kernel_c
     return espi_scan_wrong(s, at, "%s has no parameter %s; it has %s", class->name, quoted, all);
 }
 
-static esp_status take_value(espi_scan *s, const espi_kernel_class *class, const espi_parameter *parameter,
-                             double *out)
+static esp_status take_value(espi_scan *s, const espi_kernel_class *class, const espi_parameter *parameter, double *out)
 {
     const size_t at = espi_scan_place(s);
     char quoted[96];
@@ -60,7 +59,7 @@ static esp_status take_value(espi_scan *s, const espi_kernel_class *class, const
         *out = (double)i;
         if (parameter->choices[i] != NULL) return ESP_OK;
         return espi_scan_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name, quoted,
-                                 parameter->info.range);
+                               parameter->info.range);
     }
     if (parameter->infinite && strncmp(s->at, "inf", 3) == 0 && !espi_is_name(s->at[3])) {
         s->at += 3;
@@ -77,7 +76,7 @@ static esp_status take_value(espi_scan *s, const espi_kernel_class *class, const
     const bool fraction = parameter->info.kind == ESP_KIND_NUMBER;
     if (inside && (fraction || floor(*out) == *out)) return ESP_OK;
     return espi_scan_wrong(s, at, "%s of %s is %s; allowed is %s", parameter->info.name, class->name,
-                             espi_quote(s->text + at, espi_scan_place(s) - at, quoted), parameter->info.range);
+                           espi_quote(s->text + at, espi_scan_place(s) - at, quoted), parameter->info.range);
 }
 
 /* In braces, or a file's name, in quotes or without blanks, brackets and commas. */
@@ -104,7 +103,7 @@ static esp_status take_argument_of(espi_scan *s, const espi_argument_class *clas
     }
     if (status == ESP_OK && file.size == 0)
         status = espi_scan_wrong(s, at, "a file of %s is expected, or %s in braces, as in %s", class->name,
-                                   class->short_name, class->example);
+                                 class->short_name, class->example);
     if (status == ESP_OK && !s->files)
         status = espi_scan_wrong(s, at, "%s must stand in braces here, not in a file", class->name);
     if (status == ESP_OK) status = class->read(file.text, &leaf->argument, s->err);
@@ -124,12 +123,12 @@ static esp_status take_parameter(espi_scan *s, espi_leaf *leaf, const espi_name 
     if (*s->at == '.') {
         if (!all[i].per_symbol)
             return espi_scan_wrong(s, espi_scan_place(s), "%s of %s cannot be given per symbol", key->text,
-                                     leaf->class->name);
+                                   leaf->class->name);
         s->at++;
         status = espi_scan_name(s, &label);
         if (status == ESP_OK && label.size == 0)
-            status = espi_scan_wrong(s, espi_scan_place(s),
-                                       "a symbol must follow '%s.'; quote odd ones: %s.\"PRP$\"", key->text, key->text);
+            status = espi_scan_wrong(s, espi_scan_place(s), "a symbol must follow '%s.'; quote odd ones: %s.\"PRP$\"",
+                                     key->text, key->text);
     }
     espi_scan_blanks(s);
     if (status == ESP_OK && *s->at != '=')
@@ -202,8 +201,7 @@ static esp_status take_arguments(espi_scan *s, espi_leaf *leaf)
         if (*s->at == ')') break;
         if (*s->at == '\0') return espi_scan_wrong(s, open, "this bracket is never closed");
         if (*s->at != ',')
-            return espi_scan_wrong(s, espi_scan_place(s), "',' or ')' is expected, not %s",
-                                     espi_scan_shown(s, text));
+            return espi_scan_wrong(s, espi_scan_place(s), "',' or ')' is expected, not %s", espi_scan_shown(s, text));
         s->at++;
     }
     s->at++;

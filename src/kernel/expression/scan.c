@@ -85,6 +85,5 @@ esp_status espi_scan_number(espi_scan *s, double *number)
     const size_t size = (size_t)(s->at - start);
     char quoted[96];
     if (espi_number_parse(start, size, number)) return ESP_OK;
-    return espi_scan_wrong(s, (size_t)(start - s->text), "%s is not a finite number",
-                             espi_quote(start, size, quoted));
+    return espi_scan_wrong(s, (size_t)(start - s->text), "%s is not a finite number", espi_quote(start, size, quoted));
 }
