@@ -177,7 +177,7 @@ static unsigned capabilities(const cli_training *training)
 }
 
 /* Names the columns, since one of them may be the target that was meant. */
-static int target_missing(const esp_dataset *data, const char *path)
+static int target_missing(const esp_dataset *data, const char *path, const char *purpose)
 {
     char list[300] = "";
     for (size_t c = 0; c < esp_dataset_columns(data); c++) {
@@ -189,9 +189,9 @@ static int target_missing(const esp_dataset *data, const char *path)
         }
         snprintf(list + used, sizeof list - used, "%s%s", used == 0 ? "" : ", ", name);
     }
-    return cli_fail("%s: the examples have no target to learn from; --target FIELD names the field that holds it "
+    return cli_fail("%s: the examples have no target to %s; --target FIELD names the field that holds it "
                     "(there are: %s)",
-                    strcmp(path, "-") == 0 ? "standard input" : path, list);
+                    strcmp(path, "-") == 0 ? "standard input" : path, purpose, list);
 }
 
 int cli_training_read(cli_training *training, bool judged)
@@ -202,7 +202,9 @@ int cli_training_read(cli_training *training, bool judged)
     if (code != CLI_OK) return code;
     const unsigned can = capabilities(training);
     const bool target = esp_dataset_target_name(training->data) != NULL;
-    if (!target && (judged || (can & ESP_NEEDS_TARGET) != 0)) return target_missing(training->data, s->operand[0]);
+    const bool needed = (can & ESP_NEEDS_TARGET) != 0;
+    if (!target && (judged || needed))
+        return target_missing(training->data, s->operand[0], needed ? "learn from" : "judge predictions by");
     if (target && (can & ESP_LEARNS_CLASSES) != 0) cli_note_measured(s, training->data);
     return CLI_OK;
 }

@@ -67,7 +67,12 @@ int cli_error(esp_status status, const esp_error *error)
     const bool named = remedy[0] == ':'; /* what goes behind it */
     /* A blocked read or write that Ctrl-C ended comes back as a failure of the system. */
     if (interrupted && status == ESP_ERR_IO) cli_fail("interrupted");
-    else cli_fail("%.*s%s%s%s", (int)size, message, remedy, named ? error->value : "", message + size);
+    else
+        cli_fail("%.*s%s%s%s", (int)size, message, remedy,
+                 !named                    ? ""
+                 : error->value[0] != '\0' ? error->value
+                                           : "CLASS",
+                 message + size);
     return status == ESP_ERR_PARAM ? CLI_USAGE : CLI_FAILURE;
 }
 

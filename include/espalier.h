@@ -38,7 +38,7 @@ typedef struct esp_error {
     size_t line, column; /* 1-based place in the input; 0 unless parsing failed */
     int system;          /* errno where the system refused a file; else 0 */
     const char *setting; /* where another value would help: the name of an option or setting ("target"); else NULL */
-    char value[64];      /* such a value, if there is one to name; else "" */
+    char value[256];     /* such a value, if there is one to name that fits; else "" */
     char message[1024];  /* one sentence, with its place in front: "data.jsonl:3:14: ..." */
 } esp_error;
 
@@ -394,23 +394,24 @@ typedef struct esp_setting {
 
 /* What a learner can do. */
 typedef enum esp_capability {
-    ESP_LEARNS_CLASSES = 1,       /* targets are classes */
-    ESP_LEARNS_NUMBERS = 2,       /* targets are numbers */
-    ESP_NEEDS_TARGET = 4,         /* it cannot learn from data without targets */
-    ESP_LEARNS_ONLINE = 8,        /* it takes one example after the other: esp_online */
-    ESP_LEARNS_KERNEL = 16,       /* it learns the hyperparameters of the kernel too */
-    ESP_NEEDS_MATRIX = 32,        /* the whole Gram matrix must fit the memory */
-    ESP_GIVES_VARIANCES = 64,     /* predictions have variances */
-    ESP_GIVES_PROBABILITIES = 128 /* predictions of classes have probabilities, or have them if settings ask for it */
+    ESP_LEARNS_CLASSES = 1,        /* targets are classes */
+    ESP_LEARNS_NUMBERS = 2,        /* targets are numbers */
+    ESP_NEEDS_TARGET = 4,          /* it cannot learn from data without targets */
+    ESP_LEARNS_ONLINE = 8,         /* it takes one example after the other: esp_online */
+    ESP_LEARNS_KERNEL = 16,        /* it learns the hyperparameters of the kernel too */
+    ESP_NEEDS_MATRIX = 32,         /* the whole Gram matrix must fit the memory */
+    ESP_GIVES_VARIANCES = 64,      /* predictions have variances */
+    ESP_GIVES_PROBABILITIES = 128, /* predictions of classes have probabilities, or have them if settings ask for it */
+    ESP_FINDS_OUTLIERS = 256       /* it learns from examples alone which ones are unlike them: classes 1 and -1 */
 } esp_capability;
-/* The sum of what a learner can do with these settings; without any (NULL), of what it can do with some. 0 if the
- * learner or a setting is unknown. */
+/* The sum of what a learner can do with these settings, those apart that it refuses; without any (NULL), of what it can
+ * do with some. 0 if the learner is unknown. */
 ESP_API unsigned esp_learner_capabilities(const char *learner, const esp_setting *settings, size_t count);
 
 /* What was learned: kernel, learner, classes, support examples with their coefficients. Immutable. */
 typedef struct esp_model esp_model;
 
-/* Trains on a dataset with a target. `learner` is "svm", "svr", "perceptron" or "gp". The rows of the Gram matrix are
+/* Trains on a dataset with a target. `learner` is one that esp_learner_name names. The rows of the Gram matrix are
  * kept in at most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for classes), or with
  * the setting inducing so many rows of them, and says so before it starts. A run that stops at its limit of iterations
  * is a result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting

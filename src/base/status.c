@@ -60,7 +60,8 @@ esp_status espi_suggest(esp_error *err, esp_status status, const char *setting, 
 {
     if (err == NULL || setting == NULL) return status;
     err->setting = setting;
-    snprintf(err->value, sizeof err->value, "%s", value != NULL ? value : "");
+    const bool fits = value != NULL && strlen(value) < sizeof err->value; /* a part of one would be wrong */
+    snprintf(err->value, sizeof err->value, "%s", fits ? value : "");
     return status;
 }
 

@@ -16,10 +16,11 @@ esp_status espi_folds_make(const espi_targets *t, size_t folds, uint64_t seed, u
     espi_random random;
     espi_random_seed(&random, seed);
     size_t dealt = 0;
-    for (size_t c = 0; c < (t->classes > 0 ? t->classes : 1); c++) {
+    for (size_t c = 0; c <= t->classes; c++) { /* the last round is for those of no class, or for numbers */
         size_t n = 0;
         for (size_t i = 0; i < t->count; i++)
-            if (t->classes == 0 || t->class_of[i] == c) order[n++] = (uint32_t)i;
+            if (t->classes == 0 || (c < t->classes ? t->class_of[i] == c : t->class_of[i] >= c))
+                order[n++] = (uint32_t)i;
         espi_random_shuffle(&random, order, n);
         for (size_t i = 0; i < n; i++) fold[order[i]] = (uint32_t)(dealt++ % folds);
     }

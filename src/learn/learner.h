@@ -50,10 +50,13 @@ esp_status espi_settings_set(espi_settings *settings, const char *name, const ch
 const espi_setting *espi_setting_find(const espi_learner *learner, const char *name);
 /* Whether the setting that has this field was given. */
 bool espi_settings_given(const espi_settings *settings, const void *field);
+/* Whether the solution under some settings is a start under others: they differ in nothing but such that allow it. */
+bool espi_settings_start_from(const espi_settings *settings, const espi_settings *before);
 
 /* "C=10 multiclass=ovr ...", for a model; of an online learner with the seed in front. NULL if memory is out. */
 char *espi_settings_text(const espi_settings *settings);
-/* Back from the text of a model that was learned online. ESP_ERR_PARAM if it is none. */
+/* Back from the text of a model that was learned online; what an earlier version did not have is at its default.
+ * ESP_ERR_PARAM if it is none. */
 esp_status espi_settings_read(const espi_learner *learner, const char *text, espi_settings **out, esp_error *err);
 /* Adds "epochs=1, not 2; ...": all that differ. Both are of the same learner. */
 void espi_settings_differ(const espi_settings *checkpoint, const espi_settings *given, espi_text *out);
@@ -75,13 +78,14 @@ typedef struct espi_folds {
     size_t count;
 } espi_folds;
 
-/* Settings under which a problem is cross-validated, and what comes out. */
+/* Settings under which a problem is cross-validated, and who takes what comes out. */
 typedef struct espi_trial {
     const espi_settings *settings;
-    bool warm;        /* it differs from the trial before in settings with warm starts only */
-    double *scores;   /* example i, output k: scores[i * outputs + k], by a fit that has not seen it */
-    double *variance; /* of learners that give variances: [2 i] of the function, [2 i + 1] of the target; NULL: not
-                         wanted */
+    /* Called once for each example, with its score per output by a fit that has not seen it; and, from learners that
+     * give variances, with that of the function and that of the target, else with NULL. May be called by several
+     * threads, for different examples. */
+    void (*take)(void *context, size_t example, const double *score, const double *variance);
+    void *context;
 } espi_trial;
 
 /* ------------------------------------------------------------------ class */
@@ -105,11 +109,12 @@ struct espi_learner {
     esp_status (*targets)(const espi_settings *settings, const esp_dataset *data, espi_targets *out, esp_error *err);
     /* Decision functions for targets of so many classes (0: numbers). */
     size_t (*outputs)(const espi_settings *settings, size_t classes);
-    bool (*one_vs_one)(const espi_settings *settings); /* whether these are for pairs of classes; NULL: never */
+    bool (*one_vs_one)(const espi_settings *settings); /* whether these are for pairs of classes; NULL: never. Others
+                                                          ask espi_learns_pairs */
 
     /* NULL for learners that are online: these are handed one example after the other. */
     esp_status (*train)(const espi_problem *problem, esp_model **out, esp_error *err);
-    /* Scores of every example for each trial; the settings of the problem itself are not used. */
+    /* The scores of every example, for each trial; the settings of the problem itself are not used. */
     esp_status (*out_of_fold)(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
                               size_t trials, esp_error *err);
     /* Switches off what a cross-validation has no use for. NULL: there is nothing. */
@@ -123,5 +128,6 @@ struct espi_learner {
 size_t espi_one_output(const espi_settings *settings, size_t classes);
 
 unsigned espi_capabilities(const espi_settings *settings);
+bool espi_learns_pairs(const espi_settings *settings);
 
 #endif

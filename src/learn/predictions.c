@@ -9,33 +9,35 @@
 #include <string.h>
 
 /* One-vs-one: a vote per pair for its winner; among equals the sum of scores decides, squeezed below half a vote. */
-static void count_votes(const double *score, size_t classes, double *per_class)
+static double count_votes(const double *score, size_t classes, size_t class)
 {
-    for (size_t c = 0; c < classes; c++) {
-        double votes = 0.0, sum = 0.0;
-        size_t pair = 0;
-        for (size_t a = 0; a < classes; a++)
-            for (size_t b = a + 1; b < classes; b++, pair++) {
-                if (a != c && b != c) continue;
-                const double s = a == c ? score[pair] : -score[pair];
-                votes += s > 0.0;
-                sum += s;
-            }
-        per_class[c] = votes + sum / (3.0 * (fabs(sum) + 1.0));
-    }
+    double votes = 0.0, sum = 0.0;
+    size_t pair = 0;
+    for (size_t a = 0; a < classes; a++)
+        for (size_t b = a + 1; b < classes; b++, pair++) {
+            if (a != class && b != class) continue;
+            const double s = a == class ? score[pair] : -score[pair];
+            votes += s > 0.0;
+            sum += s;
+        }
+    return votes + sum / (3.0 * (fabs(sum) + 1.0));
 }
 
 size_t espi_decide(const double *score, size_t classes, bool one_vs_one, double *per_class)
 {
     if (classes == 2) {
-        per_class[0] = score[0];
+        if (per_class != NULL) per_class[0] = score[0];
         return score[0] > 0.0;
     }
-    if (one_vs_one) count_votes(score, classes, per_class);
-    else memcpy(per_class, score, classes * sizeof *per_class);
     size_t best = 0;
-    for (size_t c = 1; c < classes; c++)
-        if (per_class[c] > per_class[best]) best = c;
+    double most = -INFINITY;
+    for (size_t c = 0; c < classes; c++) {
+        const double value = one_vs_one ? count_votes(score, classes, c) : score[c];
+        if (per_class != NULL) per_class[c] = value;
+        if (c > 0 && !(value > most)) continue;
+        best = c;
+        most = value;
+    }
     return best;
 }
 
@@ -77,7 +79,7 @@ esp_status espi_predictions_make(size_t count, const double *scores, size_t clas
                                  bool one_vs_one, const double *platt, esp_predictions **out, esp_error *err)
 {
     *out = NULL;
-    const size_t outputs = classes <= 2 ? 1 : one_vs_one ? classes * (classes - 1) / 2 : classes;
+    const size_t outputs = espi_class_outputs(classes, one_vs_one);
     esp_predictions *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
     p->count = count;

@@ -22,7 +22,7 @@ esp_status espi_predictions_make(size_t count, const double *scores, size_t clas
  * them. */
 esp_status espi_predictions_spread(esp_predictions *predictions, const double *variance, esp_error *err);
 
-/* From the scores of one example to the class, and its score per column of the predictions. */
+/* From the scores of one example to the class, and its score per column of the predictions (NULL: not wanted). */
 size_t espi_decide(const double *score, size_t classes, bool one_vs_one, double *per_class);
 
 #endif

@@ -23,6 +23,11 @@ size_t espi_one_output(const espi_settings *settings, size_t classes)
     return 1;
 }
 
+bool espi_learns_pairs(const espi_settings *settings)
+{
+    return settings->learner->one_vs_one != NULL && settings->learner->one_vs_one(settings);
+}
+
 const espi_setting *espi_setting_find(const espi_learner *learner, const char *name)
 {
     for (const espi_setting *s = learner->settings; s->info.name != NULL; s++)
@@ -41,9 +46,9 @@ bool espi_settings_given(const espi_settings *settings, const void *field)
 {
     const espi_setting *all = settings->learner->settings;
     const size_t offset = (size_t)((const char *)field - (const char *)settings);
-    size_t i = 0;
-    while (all[i].offset != offset) i++;
-    return (settings->given >> i & 1) != 0;
+    for (size_t i = 0; all[i].info.name != NULL; i++)
+        if (all[i].offset == offset) return (settings->given >> i & 1) != 0;
+    return false;
 }
 
 /* ----------------------------------------------------------------- values */
@@ -52,7 +57,7 @@ static esp_status refuse(const espi_setting *s, const char *value, esp_error *er
 {
     char quoted[96];
     const bool number = s->info.kind == ESP_KIND_NUMBER || s->info.kind == ESP_KIND_WHOLE;
-    if (number && strtod(value, NULL) > s->high)
+    if (number && strtod(value, NULL) > s->high && strstr(s->info.range, "at most") == NULL)
         return espi_fail(err, ESP_ERR_PARAM, "%s is %s; allowed is %s, but at most %g", s->info.name,
                          espi_quote(value, strlen(value), quoted), s->info.range, s->high);
     return espi_fail(err, ESP_ERR_PARAM, "%s is %s; allowed is %s", s->info.name,
@@ -211,6 +216,32 @@ espi_settings *espi_settings_copy(const espi_settings *settings)
     return NULL;
 }
 
+/* Whether a setting has the same value in both. */
+static bool is_same(const espi_setting *s, const espi_settings *a, const espi_settings *b)
+{
+    const char *x = (const char *)a + s->offset, *y = (const char *)b + s->offset;
+    const char *p, *q;
+    switch (s->info.kind) {
+    case ESP_KIND_WHOLE: return memcmp(x, y, sizeof(size_t)) == 0;
+    case ESP_KIND_FLAG: return memcmp(x, y, sizeof(bool)) == 0;
+    case ESP_KIND_CHOICE: return memcmp(x, y, sizeof(espi_choice)) == 0;
+    case ESP_KIND_TEXT:
+    case ESP_KIND_WEIGHTS:
+        memcpy(&p, x, sizeof p);
+        memcpy(&q, y, sizeof q);
+        return p == q || (p != NULL && q != NULL && strcmp(p, q) == 0);
+    default: return memcmp(x, y, sizeof(double)) == 0;
+    }
+}
+
+bool espi_settings_start_from(const espi_settings *settings, const espi_settings *before)
+{
+    if (settings->seed != before->seed) return false;
+    for (const espi_setting *s = settings->learner->settings; s->info.name != NULL; s++)
+        if (!s->warm_start && !is_same(s, settings, before)) return false;
+    return true;
+}
+
 /* ------------------------------------------------------------------ texts */
 
 static void add_value(espi_text *text, const espi_settings *settings, const espi_setting *s)
@@ -271,13 +302,12 @@ char *espi_settings_text(const espi_settings *settings)
     return espi_text_take(&text);
 }
 
-/* The value of the setting `name`, at which *text must stand: up to a blank or, of the last one, to the end. */
+/* The value of the setting `name`, if *text stands at it: up to a blank or, of the last one, to the end; else NULL. */
 static esp_status take_value(const char **text, const char *name, bool last, char **value, esp_error *err)
 {
     const size_t size = strlen(name);
     *value = NULL;
-    if (strncmp(*text, name, size) != 0 || (*text)[size] != '=')
-        return espi_fail(err, ESP_ERR_PARAM, "the model does not tell its setting %s where it should", name);
+    if (strncmp(*text, name, size) != 0 || (*text)[size] != '=') return ESP_OK;
     const char *begin = *text + size + 1;
     const size_t length = last ? strlen(begin) : strcspn(begin, " ");
     *text = begin + length + (begin[length] == ' ');
@@ -287,16 +317,19 @@ static esp_status take_value(const char **text, const char *name, bool last, cha
 
 esp_status espi_settings_read(const espi_learner *learner, const char *text, espi_settings **out, esp_error *err)
 {
-    char *value = NULL;
+    char *value = NULL, quoted[96];
     esp_status status = start(learner, out, err);
     if (status == ESP_OK) status = take_value(&text, "seed", false, &value, err);
-    if (status == ESP_OK) status = set_seed(*out, value, err);
+    if (status == ESP_OK && value != NULL) status = set_seed(*out, value, err);
     espi_free(value);
     for (const espi_setting *s = learner->settings; status == ESP_OK && s->info.name != NULL; s++) {
         status = take_value(&text, s->info.name, s[1].info.name == NULL, &value, err);
-        if (status == ESP_OK) status = set_value(*out, s, value, err);
+        if (status == ESP_OK && value != NULL) status = set_value(*out, s, value, err);
         espi_free(value);
     }
+    if (status == ESP_OK && *text != '\0')
+        status = espi_fail(err, ESP_ERR_PARAM, "the model has the setting %s, which %s does not have or not there",
+                           espi_quote(text, strcspn(text, "= "), quoted), learner->name);
     return finish(out, status, err);
 }
 

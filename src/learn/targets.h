@@ -10,7 +10,7 @@ typedef struct espi_targets {
     size_t count;
     size_t classes;     /* 0: a regression */
     const char **name;  /* classes in order: numbers by value, others by bytes; the texts belong to the dataset */
-    uint32_t *class_of; /* per example */
+    uint32_t *class_of; /* per example; ESPI_NO_CLASS only where a learner does not learn from it */
     double *value;      /* per example, for a regression */
 } espi_targets;
 

@@ -18,11 +18,11 @@ start() # ARGUMENT...
     started=$!
 }
 
-# Waits for $started; records and returns its exit code.
-finish()
+# Sends $started a signal, if one is given, and waits for it; records and returns its exit code.
+finish() # [SIGNAL]
 {
     local code
-    { wait "$started"; code=$?; } 2>/dev/null # the shell says "Killed"
+    { [ $# = 0 ] || kill -s "$1" "$started"; wait "$started"; code=$?; } 2>/dev/null # the shell says "Killed"
     echo "$code" >"$started_call.code"
     return "$code"
 }

@@ -108,10 +108,23 @@ static inline espi_targets learned_targets(const espi_settings *settings, const 
     return targets;
 }
 
+typedef struct kept_scores {
+    double *scores;
+    size_t outputs;
+} kept_scores;
+
+static inline void keep_score(void *context, size_t example, const double *score, const double *variance)
+{
+    const kept_scores *k = context;
+    (void)variance;
+    memcpy(k->scores + example * k->outputs, score, k->outputs * sizeof *score);
+}
+
 /* Scores of all examples by fits that have not seen them. */
 static inline void scores_of(const espi_problem *problem, const uint32_t *fold, size_t folds, double *scores)
 {
-    const espi_trial trial = {.settings = problem->settings, .scores = scores};
+    kept_scores kept = {scores, problem->settings->learner->outputs(problem->settings, problem->targets->classes)};
+    const espi_trial trial = {.settings = problem->settings, .take = keep_score, .context = &kept};
     esp_error err = {0};
     assert_ok(problem->settings->learner->out_of_fold(problem, &(espi_folds){fold, folds}, &trial, 1, &err), "scores",
               &err);

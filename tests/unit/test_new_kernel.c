@@ -161,7 +161,10 @@ static void test_tables(void **state)
         assert_non_null(learner->outputs);
         assert_non_null(learner->out_of_fold);
         assert_int_equal((learner->capabilities & ESP_LEARNS_ONLINE) != 0, learner->online != NULL);
+        assert_true(learner->capabilities != 0);
+        size_t count = 0;
         for (const espi_setting *s = learner->settings; s->info.name != NULL; s++) {
+            assert_true(++count <= 64); /* the bits of espi_settings.given */
             assert_true((s->info.kind == ESP_KIND_CHOICE) == (s->choices != NULL));
             assert_true(s->offset >= sizeof(espi_settings) && s->offset < learner->settings_size);
         }
@@ -173,6 +176,9 @@ static void test_tables(void **state)
     assert_int_equal(esp_learner_capabilities("gp", (esp_setting[]){{"likelihood", "bernoulli"}}, 1) &
                          (ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS),
                      ESP_LEARNS_CLASSES);
+    const esp_setting few[] = {{"inducing", "5"}, {"likelihood", "bernoulli"}, {"noise", "little"}, {"nothing", "1"}};
+    assert_int_equal(esp_learner_capabilities("gp", few, 1) & ESP_NEEDS_MATRIX, 0);
+    assert_int_equal(esp_learner_capabilities("gp", few + 1, 3), esp_learner_capabilities("gp", few + 1, 1));
 }
 
 #define TEST(name) cmocka_unit_test_teardown(name, no_blocks_left)

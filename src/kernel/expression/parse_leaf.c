@@ -9,10 +9,10 @@
 
 static esp_status unknown_kernel(espi_scan *s, size_t at, const char *text)
 {
-    const char *names[32];
+    const char *names[64];
     char all[400] = "";
     size_t count = 0;
-    for (; s->classes[count] != NULL; count++) {
+    for (; s->classes[count] != NULL && count + 1 < sizeof names / sizeof *names; count++) {
         names[count] = s->classes[count]->name;
         if (count > 0) espi_append(all, sizeof all, ", ");
         espi_append(all, sizeof all, names[count]);

@@ -92,8 +92,18 @@ static esp_status check(const espi_settings *common, esp_error *err)
 
 static unsigned capabilities_with(const espi_settings *s)
 {
-    return ESP_NEEDS_TARGET | ESP_NEEDS_MATRIX | ESP_LEARNS_KERNEL | ESP_GIVES_VARIANCES |
+    return ESP_NEEDS_TARGET | ESP_LEARNS_KERNEL | ESP_GIVES_VARIANCES |
+           (view(s)->inducing == 0 ? ESP_NEEDS_MATRIX : 0) |
            (learns_classes(s) ? ESP_LEARNS_CLASSES | ESP_GIVES_PROBABILITIES : ESP_LEARNS_NUMBERS);
+}
+
+static esp_status check_kernel(const espi_settings *s, const esp_kernel *kernel, esp_error *err)
+{
+    (void)s;
+    if (!espi_kernel_selects(kernel)) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM,
+                     "%s selects patterns while it is learned; gp needs a kernel that does not, such as sst or seq",
+                     esp_kernel_text(kernel));
 }
 
 static esp_status make_targets(const espi_settings *s, const esp_dataset *data, espi_targets *out, esp_error *err)
@@ -123,13 +133,9 @@ typedef struct training {
 
 /* ---------------------------------------------------------------- targets */
 
-static esp_status check_problem(const esp_kernel *kernel, const espi_targets *targets, esp_error *err)
+static esp_status check_problem(const espi_targets *targets, esp_error *err)
 {
     if (targets->count == 0) return espi_fail(err, ESP_ERR_PARSE, "there are no examples to learn from");
-    if (espi_kernel_selects(kernel))
-        return espi_fail(err, ESP_ERR_PARAM,
-                         "%s selects patterns while it is learned; gp needs a kernel that does not, such as sst or seq",
-                         esp_kernel_text(kernel));
     if (targets->classes > 2)
         return espi_fail(err, ESP_ERR_PARSE, "there are %zu classes; likelihood bernoulli is for two",
                          targets->classes);
@@ -204,7 +210,7 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
 static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error *err)
 {
     const espi_targets *targets = p->targets;
-    esp_status status = check_problem(p->kernel, targets, err);
+    esp_status status = check_problem(targets, err);
     if (status != ESP_OK) return status;
     const bool inducing = t->settings->inducing > 0;
     t->likelihood = targets->classes > 0 ? &espi_gp_laplace : inducing ? &espi_gp_inducing : &espi_gp_exact;
@@ -399,9 +405,7 @@ static esp_status one_fold(const espi_problem *all, const espi_folds *folds, siz
     if (status == ESP_OK) status = esp_predict(model, test, all->run, &predicted, err);
     for (size_t i = 0, k = 0; status == ESP_OK && i < rows; i++) {
         if (!row[i]) continue;
-        trial->scores[i] = predicted->column[k];
-        if (trial->variance != NULL)
-            memcpy(trial->variance + 2 * i, predicted->variance + 2 * k, 2 * sizeof *trial->variance);
+        trial->take(trial->context, i, &predicted->column[k], &predicted->variance[2 * k]);
         k++;
     }
     esp_predictions_free(predicted);
@@ -440,6 +444,7 @@ const espi_learner espi_learner_gp = {
                     ESP_GIVES_VARIANCES | ESP_GIVES_PROBABILITIES,
     .capabilities_with = capabilities_with,
     .check = check,
+    .check_kernel = check_kernel,
     .targets = make_targets,
     .outputs = espi_one_output,
     .train = train,

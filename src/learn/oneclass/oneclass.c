@@ -27,13 +27,14 @@ static const espi_setting settings[] = {
 
 /* ----------------------------------------------------------------- targets */
 
-/* The class that a target of the data stands for: those of other names are taken for examples to learn from. */
+/* What a target of the data says: 1, -1, or nothing that these predictions could be judged by. */
 static uint32_t class_of(const esp_dataset *data, size_t example)
 {
     double value;
     if (data->target_name == NULL) return 1;
     const espi_symbol *s = &data->target_texts.symbol[data->target[example]];
-    return espi_number_parse(s->text, s->size, &value) && value == -1.0 ? 0 : 1;
+    if (!espi_number_parse(s->text, s->size, &value)) return ESPI_NO_CLASS;
+    return value == 1.0 ? 1 : value == -1.0 ? 0 : ESPI_NO_CLASS;
 }
 
 /* Training looks at none of them; they are what predictions are judged by. */
@@ -73,18 +74,13 @@ static void pose(const espi_training *t, size_t problem, espi_variables *v)
     v->sum = ((const oneclass_settings *)(const void *)t->settings)->nu * (double)v->count;
 }
 
-static double scale(const espi_settings *from, const espi_settings *to)
-{
-    (void)from, (void)to;
-    return 1.0;
-}
-
-static const espi_machine machine = {.variables = variables, .pose = pose, .scale = scale};
+static const espi_machine machine = {.variables = variables, .pose = pose};
 
 const espi_learner espi_learner_oneclass = {.name = "oneclass",
                                             .help = "one-class support vector machine: which examples are unlike most",
                                             .settings = settings,
                                             .settings_size = sizeof(oneclass_settings),
+                                            .capabilities = ESP_FINDS_OUTLIERS,
                                             .check_kernel = espi_machine_check_kernel,
                                             .targets = make_targets,
                                             .outputs = espi_one_output,

@@ -65,14 +65,16 @@ static void spread(const double *output, const size_t *number, size_t known, siz
 static esp_status score_fold(const validation *v, size_t fold, const espi_perceptron *p, esp_error *err)
 {
     const esp_dataset *data = v->problem->data;
-    const size_t classes = v->problem->targets->classes, outputs = classes > 2 ? classes : 1;
+    const size_t classes = v->problem->targets->classes, outputs = espi_class_outputs(classes, false);
     const size_t most = data->rows > data->columns ? data->rows : data->columns;
     esp_model *model = NULL;
     esp_dataset *held_out = NULL;
     esp_predictions *predicted = NULL;
     bool *row = espi_alloc(data->rows, sizeof *row), *column = espi_alloc(most, sizeof *column);
     size_t *number = espi_alloc(p->classes, sizeof *number);
-    esp_status status = row == NULL || column == NULL || number == NULL ? espi_no_memory(err) : ESP_OK;
+    double *score = espi_alloc(outputs, sizeof *score);
+    const bool ok = row != NULL && column != NULL && number != NULL && score != NULL;
+    esp_status status = ok ? ESP_OK : espi_no_memory(err);
     for (size_t c = 0; status == ESP_OK && c < p->classes; c++)
         number[c] = espi_class_of(v->problem->targets->name, classes, p->class[c].name);
     for (size_t i = 0; status == ESP_OK && i < data->rows; i++) row[i] = v->folds->fold[i] == fold;
@@ -82,16 +84,19 @@ static esp_status score_fold(const validation *v, size_t fold, const espi_percep
         if (status == ESP_OK) status = espi_perceptron_model(p, &model, err);
         if (status == ESP_OK) status = esp_predict(model, held_out, &(esp_run){.threads = 1}, &predicted, err);
     }
-    for (size_t i = 0, n = 0; status == ESP_OK && i < data->rows; i++)
-        if (row[i])
-            spread(predicted != NULL ? predicted->column + predicted->columns * n++ : NULL, number, p->classes, classes,
-                   v->trial->scores + i * outputs);
+    for (size_t i = 0, n = 0; status == ESP_OK && i < data->rows; i++) {
+        if (!row[i]) continue;
+        const double *output = predicted != NULL ? predicted->column + predicted->columns * n++ : NULL;
+        spread(output, number, p->classes, classes, score);
+        v->trial->take(v->trial->context, i, score, NULL);
+    }
     esp_predictions_free(predicted);
     esp_model_free(model);
     esp_dataset_free(held_out);
     espi_free(row);
     espi_free(column);
     espi_free(number);
+    espi_free(score);
     return status;
 }
 

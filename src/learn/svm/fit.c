@@ -1,5 +1,6 @@
 /* Fits: the problems that a machine poses to the solver, over rows that they share or each over its own. */
 #include "base/alloc.h"
+#include "base/hot.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "learn/svm/machine.h"
@@ -188,9 +189,18 @@ esp_status espi_training_run(espi_training *t, espi_rows *rows, const esp_run *r
 
 /* ------------------------------------------------------------------ scores */
 
-/* scores[t * outputs + k] of test example t: side by side, since each row goes through all of them. */
-static esp_status score_in_order(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
-                                 size_t count, double *scores, esp_error *err)
+/* scores[t * outputs + k] += c[k] row[test[t]] */
+HOT static void add_scores(double *restrict scores, const float *restrict row, const uint32_t *restrict test,
+                           const double *restrict c, size_t count, size_t outputs)
+{
+    for (size_t t = 0; t < count; t++) {
+        const double value = (double)row[test[t]];
+        for (size_t k = 0; k < outputs; k++) scores[t * outputs + k] += c[k] * value;
+    }
+}
+
+esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
+                          size_t count, double *scores, esp_error *err)
 {
     const size_t outputs = fit->outputs;
     for (size_t t = 0; t < count; t++) memcpy(scores + t * outputs, fit->bias, outputs * sizeof *scores);
@@ -202,21 +212,7 @@ static esp_status score_in_order(const espi_fit *fit, espi_rows *all, const uint
         if (!used) continue;
         const esp_status status = espi_rows_get(all, train[i], &row, err);
         if (status != ESP_OK) return status;
-        for (size_t t = 0; t < count; t++)
-            for (size_t k = 0; k < outputs; k++) scores[t * outputs + k] += c[k] * (double)row[test[t]];
+        add_scores(scores, row, test, c, count, outputs);
     }
     return ESP_OK;
-}
-
-esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
-                          size_t count, double *scores, esp_error *err)
-{
-    const size_t outputs = fit->outputs;
-    double *part = espi_alloc(count, outputs * sizeof *part);
-    const esp_status status =
-        part == NULL ? espi_no_memory(err) : score_in_order(fit, all, train, test, count, part, err);
-    for (size_t t = 0; status == ESP_OK && t < count; t++)
-        memcpy(scores + test[t] * outputs, part + t * outputs, outputs * sizeof *part);
-    espi_free(part);
-    return status;
 }

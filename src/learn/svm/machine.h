@@ -1,8 +1,9 @@
 /* What support vector machines of all kinds share: svm, svr and oneclass pose problems of one form (smo.h) over rows of
- * a Gram matrix (rows.h), wherever these come from (row_source.h).
+ * a Gram matrix (rows.h), wherever these come from (row_source.h). Training is in machine.c, cross-validation in
+ * out_of_fold.c:
  *
- *     problem, trials ─ machine.c ─▶ per fold: source ─▶ rows of each problem ─
- * fit.c, smo.c ─▶ fits ─▶ scores, model */
+ *     data ──▶ source ──▶ rows ──▶ problems ──▶ fits ──▶ model or scores
+ *              row_source*.c       pose         fit.c, smo.c                */
 #ifndef ESPI_LEARN_SVM_MACHINE_H
 #define ESPI_LEARN_SVM_MACHINE_H
 
@@ -88,7 +89,8 @@ typedef struct espi_machine { /* how a kind of machine poses its problems; the f
     void (*pose)(const espi_training *training, size_t problem, espi_variables *v);
     /* Weights of classes; NULL: there are none. */
     esp_status (*weigh)(const espi_training *training, double *weight, esp_error *err);
-    /* By what the variables of a solution under other settings are multiplied to start from. */
+    /* By what the variables of a solution under other settings are multiplied to start from; NULL: no setting allows
+     * that. */
     double (*scale)(const espi_settings *from, const espi_settings *to);
     /* Whether the settings ask for probabilities, and the sigmoids that turn scores of a cross-validation into them:
      * platt[2k], platt[2k+1] of output k. Both NULL: there are none. */
@@ -111,8 +113,7 @@ esp_status espi_training_end(espi_training *training, esp_status status);
 /* All of that over rows that all problems share. */
 esp_status espi_training_run(espi_training *training, espi_rows *rows, const esp_run *run, esp_error *err);
 
-/* Scores of the examples test[0 .. count) of `all` under a fit on the examples train[..]: scores[test[t] * outputs +
- * k]. */
+/* Scores of the examples test[0 .. count) of `all` under a fit on the examples train[..]: scores[t * outputs + k]. */
 esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,
                           size_t count, double *scores, esp_error *err);
 

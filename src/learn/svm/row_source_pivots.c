@@ -7,18 +7,14 @@
 #include "base/alloc.h"
 #include "base/dense.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
 #include "learn/pivots.h"
 #include "learn/svm/row_source.h"
 
 #include <string.h>
 
 typedef struct pivot_source {
-    espi_row_source source;
-    espi_bound *bound;
-    espi_pivots pivots; /* with their factor, whose columns are the features */
-    espi_rows *all;     /* of the features of all examples */
-    espi_rows *part;    /* of what is trained on; NULL: all examples are */
+    espi_rows_of_split split; /* whose rows are those of features */
+    espi_pivots pivots;       /* with their factor, whose columns are the features */
 } pivot_source;
 
 static pivot_source *view(espi_row_source *source) { return (pivot_source *)(void *)source; }
@@ -26,34 +22,35 @@ static pivot_source *view(espi_row_source *source) { return (pivot_source *)(voi
 static esp_status open_source(espi_row_source *source, esp_error *err)
 {
     const espi_problem *p = &source->problem;
-    return espi_bind(p->kernel, p->data, p->data, p->run, &view(source)->bound, err);
+    return espi_bind(p->kernel, p->data, p->data, p->run, &view(source)->split.bound, err);
 }
 
-static void close_source(espi_row_source *source) { espi_bound_free(view(source)->bound); }
+static void close_source(espi_row_source *source) { espi_bound_free(view(source)->split.bound); }
 
 static void leave(espi_row_source *source)
 {
     pivot_source *s = view(source);
-    espi_rows_free(s->part);
-    espi_rows_free(s->all);
+    espi_rows_free(s->split.part);
+    espi_rows_free(s->split.all);
     espi_pivots_free(&s->pivots);
-    s->part = s->all = NULL;
+    s->split.part = s->split.all = NULL;
 }
 
 /* Features and rows take run->memory at most. */
 static esp_status make_rows(pivot_source *s, const espi_settings *settings, const bool *allowed, esp_error *err)
 {
-    const esp_run *run = s->source.problem.run;
+    const esp_run *run = s->split.source.problem.run;
     const espi_pivot_options options = {.count = espi_machine_settings_of(settings)->inducing,
                                         .seed = settings->seed,
                                         .allowed = allowed,
                                         .factor = true};
     esp_run rest = run != NULL ? *run : (esp_run){0};
-    const esp_status status = espi_pivots_draw(s->bound, &options, run, &s->pivots, err);
+    const esp_status status = espi_pivots_draw(s->split.bound, &options, run, &s->pivots, err);
     const espi_pivots *p = &s->pivots;
     const size_t taken = p->count * p->examples * sizeof *p->factor;
     if (rest.memory > 0) rest.memory = rest.memory > taken ? rest.memory - taken : 1;
-    return status == ESP_OK ? espi_rows_of_features(p->factor, p->count, p->examples, &rest, &s->all, err) : status;
+    return status == ESP_OK ? espi_rows_of_features(p->factor, p->count, p->examples, &rest, &s->split.all, err)
+                            : status;
 }
 
 static esp_status enter(espi_row_source *source, const espi_settings *settings, esp_error *err)
@@ -67,19 +64,8 @@ static esp_status enter(espi_row_source *source, const espi_settings *settings, 
     for (size_t i = 0; i < split->trained; i++) allowed[split->train[i]] = true;
     const esp_status status = make_rows(s, settings, allowed, err);
     espi_free(allowed);
-    return status == ESP_OK ? espi_rows_subset(s->all, split->train, split->trained, &s->part, err) : status;
-}
-
-static espi_rows *rows(espi_row_source *source)
-{
-    const pivot_source *s = view(source);
-    return s->part != NULL ? s->part : s->all;
-}
-
-static esp_status score(espi_row_source *source, const espi_fit *fit, double *scores, esp_error *err)
-{
-    const espi_split *split = source->split;
-    return espi_fit_score(fit, view(source)->all, split->train, split->test, split->tested, scores, err);
+    return status == ESP_OK ? espi_rows_subset(s->split.all, split->train, split->trained, &s->split.part, err)
+                            : status;
 }
 
 /* The coefficients of all examples become those of the pivots: w = sum_i c_i phi_i for all outputs, then L'z = w. The
@@ -108,11 +94,12 @@ static esp_status finish(espi_row_source *source, espi_fit *fit, esp_error *err)
     return ESP_OK;
 }
 
-const espi_row_source_class espi_row_source_pivots = {.open = open_source,
+static const espi_shared_rows shared = {
+    .rows = espi_rows_of_split_rows, .score = espi_rows_of_split_score, .finish = finish};
+
+const espi_row_source_class espi_row_source_pivots = {.size = sizeof(pivot_source),
+                                                      .open = open_source,
                                                       .close = close_source,
                                                       .enter = enter,
                                                       .leave = leave,
-                                                      .rows = rows,
-                                                      .score = score,
-                                                      .finish = finish,
-                                                      .size = sizeof(pivot_source)};
+                                                      .shared = &shared};

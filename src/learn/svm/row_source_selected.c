@@ -59,7 +59,7 @@ static esp_status enter(espi_row_source *source, const espi_settings *settings, 
     return take_rows(&source->problem, split->test, split->tested, &s->test, &s->own_test, err);
 }
 
-static void end_of(espi_row_source *source)
+static void end(espi_row_source *source)
 {
     selected_source *s = view(source);
     espi_rows_free(s->rows);
@@ -80,7 +80,7 @@ static void end_of(espi_row_source *source)
 static void leave(espi_row_source *source)
 {
     selected_source *s = view(source);
-    end_of(source);
+    end(source);
     esp_dataset_free(s->own_train);
     esp_dataset_free(s->own_test);
     s->own_train = s->own_test = NULL;
@@ -92,7 +92,7 @@ static esp_status find_members(selected_source *s, esp_error *err)
 {
     const espi_targets *targets = s->source.problem.targets;
     const espi_split *split = s->source.split;
-    const bool pairs = s->settings->learner->one_vs_one != NULL && s->settings->learner->one_vs_one(s->settings);
+    const bool pairs = espi_learns_pairs(s->settings);
     size_t positive, negative, positives = 0;
     espi_output_classes(pairs, targets->classes, s->number, &positive, &negative);
     s->member = espi_alloc(split->trained, sizeof *s->member);
@@ -146,7 +146,7 @@ static esp_status select_patterns(selected_source *s, esp_error *err)
     return status;
 }
 
-static esp_status rows_of(espi_row_source *source, size_t number, espi_rows **out, esp_error *err)
+static esp_status rows(espi_row_source *source, size_t number, espi_rows **out, esp_error *err)
 {
     selected_source *s = view(source);
     const espi_problem *p = &source->problem;
@@ -161,25 +161,23 @@ static esp_status rows_of(espi_row_source *source, size_t number, espi_rows **ou
     return status;
 }
 
-/* Scores of the problem's output for the rows to be scored. */
-static esp_status score_of(espi_row_source *source, const espi_fit *fit, size_t number, double *scores, esp_error *err)
+/* Scores of the problem's output for the rows to be scored, in their order. */
+static esp_status score(espi_row_source *source, const espi_fit *fit, size_t number, double *scores, esp_error *err)
 {
     selected_source *s = view(source);
     const espi_split *split = source->split;
     const esp_run *run = source->problem.run;
     const size_t outputs = fit->outputs;
     espi_decision decision = {0};
-    double *coefficient = espi_alloc(s->members, sizeof *coefficient), *part = espi_alloc(split->tested, sizeof *part);
-    esp_status status = coefficient == NULL || part == NULL ? espi_no_memory(err) : ESP_OK;
+    double *coefficient = espi_alloc(s->members, sizeof *coefficient);
+    esp_status status = coefficient == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t k = 0; status == ESP_OK && k < s->members; k++)
         coefficient[k] = fit->coefficient[s->member[k] * outputs + number];
     if (status == ESP_OK) status = espi_decision_make(&decision, s->kernel, s->part, coefficient, 1, run, err);
-    if (status == ESP_OK) status = espi_decision_score(&decision, s->test, run, part, 1, err);
-    for (size_t t = 0; status == ESP_OK && t < split->tested; t++)
-        scores[split->test[t] * outputs + number] = part[t] + fit->bias[number];
+    if (status == ESP_OK) status = espi_decision_score(&decision, s->test, run, scores + number, outputs, err);
+    for (size_t t = 0; status == ESP_OK && t < split->tested; t++) scores[t * outputs + number] += fit->bias[number];
     espi_decision_free(&decision);
     espi_free(coefficient);
-    espi_free(part);
     return status;
 }
 
@@ -199,11 +197,7 @@ static esp_status take(espi_row_source *source, size_t number, esp_kernel **out,
     return status == ESP_OK ? select_nothing(*out, err) : status;
 }
 
-const espi_row_source_class espi_row_source_selected = {.same_rows = true,
-                                                        .enter = enter,
-                                                        .leave = leave,
-                                                        .rows_of = rows_of,
-                                                        .score_of = score_of,
-                                                        .take = take,
-                                                        .end_of = end_of,
-                                                        .size = sizeof(selected_source)};
+static const espi_own_rows own = {.rows = rows, .score = score, .take = take, .end = end};
+
+const espi_row_source_class espi_row_source_selected = {
+    .size = sizeof(selected_source), .same_rows = true, .enter = enter, .leave = leave, .own = &own};

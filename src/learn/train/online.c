@@ -56,11 +56,12 @@ static esp_status wrap(const espi_online_class *class, espi_online_state *state,
 /* The learner of this name, if it learns online; NULL with a sentence if not. */
 static const espi_learner *find_online(const char *name, esp_error *err)
 {
-    const espi_learner *learner = espi_learner_find(name, err), *other = NULL;
+    const espi_learner *learner = espi_learner_find(name, err);
     if (learner == NULL || learner->online != NULL) return learner;
-    for (size_t i = 0; other == NULL || other->online == NULL; i++)
-        other = espi_learner_find(esp_learner_name(i, NULL), NULL);
-    espi_fail(err, ESP_ERR_PARAM, "%s does not learn example by example; %s does", learner->name, other->name);
+    const char *other = "none";
+    for (size_t i = 0; esp_learner_name(i, NULL) != NULL; i++)
+        if (espi_learner_find(esp_learner_name(i, NULL), NULL)->online != NULL) other = esp_learner_name(i, NULL);
+    espi_fail(err, ESP_ERR_PARAM, "%s does not learn example by example; %s does", learner->name, other);
     return NULL;
 }
 
@@ -98,10 +99,9 @@ static esp_status replace_settings(espi_settings *settings, const esp_setting *g
     esp_status status = ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < count; i++) {
         double epochs;
-        if (idle != NULL && strcmp(given[i].name, "epochs") == 0 &&
-            espi_number_parse(given[i].value, strlen(given[i].value), &epochs) && epochs == 0.0)
-            *idle = true;
-        else status = espi_settings_set(settings, given[i].name, given[i].value, NULL, err);
+        const bool last_word = idle != NULL && strcmp(given[i].name, "epochs") == 0;
+        if (last_word) *idle = espi_number_parse(given[i].value, strlen(given[i].value), &epochs) && epochs == 0.0;
+        if (!last_word || !*idle) status = espi_settings_set(settings, given[i].name, given[i].value, NULL, err);
     }
     if (status == ESP_OK && learner->online->replaced != NULL) learner->online->replaced(settings, given, count);
     return status == ESP_OK && learner->check != NULL ? learner->check(settings, err) : status;

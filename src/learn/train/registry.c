@@ -51,9 +51,9 @@ unsigned esp_learner_capabilities(const char *name, const esp_setting *given, si
     const espi_learner *learner = espi_learner_find(name, NULL);
     espi_settings *settings = NULL;
     if (learner == NULL) return 0;
-    if (given == NULL) return learner->capabilities;
-    const bool ok = espi_settings_new(learner, given, count, &settings, NULL) == ESP_OK;
-    const unsigned result = ok ? espi_capabilities(settings) : 0;
+    if (given == NULL || espi_settings_new(learner, NULL, 0, &settings, NULL) != ESP_OK) return learner->capabilities;
+    for (size_t i = 0; i < count; i++) espi_settings_set(settings, given[i].name, given[i].value, NULL, NULL);
+    const unsigned result = espi_capabilities(settings);
     espi_settings_free(settings);
     return result;
 }

@@ -133,17 +133,6 @@ static bool same_kernel(const esp_tuning *t, size_t a, size_t b)
     return true;
 }
 
-/* Whether a combination may start from the solution of another: they differ only in settings that allow it. */
-static bool starts_warm(const esp_tuning *t, const espi_learner *learner, size_t combination, size_t from)
-{
-    for (size_t l = 0; l < t->lines; l++) {
-        if (choice(t, from, l) == choice(t, combination, l)) continue;
-        const espi_setting *s = t->line[l].kernel ? NULL : espi_setting_find(learner, t->line[l].name);
-        if (s == NULL || !s->warm_start) return false;
-    }
-    return true;
-}
-
 static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kernel *kernel, esp_error *err)
 {
     esp_status status = espi_kernel_copy(kernel, &t->kernel[combination], err);
@@ -160,35 +149,42 @@ static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kerne
     return status;
 }
 
-/* Accuracy, or minus the root of the mean squared error. */
-static esp_status judge(const espi_trial *trial, const espi_targets *t, double *result, esp_error *err)
-{
-    const espi_learner *learner = trial->settings->learner;
-    const size_t outputs = learner->outputs(trial->settings, t->classes);
-    const bool pairs = learner->one_vs_one != NULL && learner->one_vs_one(trial->settings);
-    double *per_class = espi_alloc(t->classes, sizeof *per_class), sum = 0.0;
-    if (per_class == NULL) return espi_no_memory(err);
-    for (size_t i = 0; i < t->count; i++) {
-        const double *s = trial->scores + i * outputs;
-        if (t->classes == 0) sum += (s[0] - t->value[i]) * (s[0] - t->value[i]);
-        else sum += espi_decide(s, t->classes, pairs, per_class) == t->class_of[i];
-    }
-    espi_free(per_class);
-    *result = t->classes == 0 ? -sqrt(sum / (double)t->count) : sum / (double)t->count;
-    return ESP_OK;
-}
-
 /* ------------------------------------------------------------------ search */
+
+typedef struct judging { /* one combination: how right the prediction of each example is */
+    const espi_targets *targets;
+    bool pairs;
+    double *value; /* per example: 1 if its class is right, else 0; or the squared error */
+} judging;
 
 typedef struct search {
     esp_tuning *tuning;
     const espi_setup *setup;
     espi_folds folds;
-    espi_trial *trial;   /* those that share a kernel ... */
+    espi_trial *trial; /* those that share a kernel ... */
+    judging *judging;
     size_t *combination; /* ... and which ones these are */
     size_t trials;
     size_t done; /* combinations of other kernels */
 } search;
+
+static void judge(void *context, size_t example, const double *score, const double *variance)
+{
+    const judging *j = context;
+    const espi_targets *t = j->targets;
+    (void)variance;
+    if (t->classes == 0) j->value[example] = (score[0] - t->value[example]) * (score[0] - t->value[example]);
+    else j->value[example] = espi_decide(score, t->classes, j->pairs, NULL) == t->class_of[example];
+}
+
+/* Accuracy, or minus the root of the mean squared error. */
+static double score_of(const judging *j)
+{
+    double sum = 0.0;
+    for (size_t i = 0; i < j->targets->count; i++) sum += j->value[i];
+    const double mean = sum / (double)j->targets->count;
+    return j->targets->classes == 0 ? -sqrt(mean) : mean;
+}
 
 /* The settings of a combination, for espi_settings_free. */
 static esp_status combine(const search *s, size_t combination, espi_settings **out, esp_error *err)
@@ -210,7 +206,7 @@ static void free_trials(search *s)
 {
     for (size_t i = 0; i < s->trials; i++) {
         espi_settings_free((espi_settings *)s->trial[i].settings);
-        espi_free(s->trial[i].scores);
+        espi_free(s->judging[i].value);
     }
     s->trials = 0;
 }
@@ -219,22 +215,20 @@ static void free_trials(search *s)
 static esp_status make_trials(search *s, size_t first, esp_error *err)
 {
     esp_tuning *t = s->tuning;
-    const espi_learner *learner = s->setup->settings->learner;
+    const espi_targets *targets = &s->setup->targets;
     esp_status status = ESP_OK;
     for (size_t c = first; status == ESP_OK && c < t->combinations; c++) {
         if (!same_kernel(t, first, c)) continue;
         t->kernel[c] = t->kernel[first];
         espi_settings *settings;
-        espi_trial *trial = &s->trial[s->trials];
         status = combine(s, c, &settings, err);
-        s->combination[s->trials] = c;
-        *trial = (espi_trial){.settings = settings};
         if (settings == NULL) break;
-        s->trials++;
-        const size_t outputs = learner->outputs(settings, s->setup->targets.classes);
-        trial->warm = s->trials > 1 && starts_warm(t, learner, c, s->combination[s->trials - 2]);
-        trial->scores = espi_alloc(s->setup->targets.count, outputs * sizeof *trial->scores);
-        if (status == ESP_OK && trial->scores == NULL) status = espi_no_memory(err);
+        judging *j = &s->judging[s->trials];
+        *j = (judging){.targets = targets, .pairs = espi_learns_pairs(settings)};
+        j->value = espi_alloc(targets->count, sizeof *j->value);
+        s->combination[s->trials] = c;
+        s->trial[s->trials++] = (espi_trial){.settings = settings, .take = judge, .context = j};
+        if (status == ESP_OK && j->value == NULL) status = espi_no_memory(err);
     }
     return status;
 }
@@ -265,8 +259,7 @@ static esp_status search_kernel(search *s, size_t first, esp_error *err)
     if (problem.run != NULL) problem.run = &run;
     if (status == ESP_OK)
         status = s->setup->settings->learner->out_of_fold(&problem, &s->folds, s->trial, s->trials, err);
-    for (size_t i = 0; status == ESP_OK && i < s->trials; i++)
-        status = judge(&s->trial[i], &s->setup->targets, &t->score[s->combination[i]], err);
+    for (size_t i = 0; status == ESP_OK && i < s->trials; i++) t->score[s->combination[i]] = score_of(&s->judging[i]);
     s->done += s->trials;
     free_trials(s);
     if (status == ESP_OK)
@@ -295,14 +288,16 @@ static esp_status search_all(search *s, esp_error *err)
 {
     esp_tuning *t = s->tuning;
     s->trial = espi_alloc(t->combinations, sizeof *s->trial);
+    s->judging = espi_alloc(t->combinations, sizeof *s->judging);
     s->combination = espi_alloc(t->combinations, sizeof *s->combination);
-    esp_status status = s->trial == NULL || s->combination == NULL ? espi_no_memory(err) : ESP_OK;
+    esp_status status = s->trial == NULL || s->judging == NULL || s->combination == NULL ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) status = check_combinations(s, err);
     for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
         if (t->kernel[c] == NULL) status = search_kernel(s, c, err);
     for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
         if (t->score[c] > t->score[t->best]) t->best = c;
     espi_free(s->trial);
+    espi_free(s->judging);
     espi_free(s->combination);
     return status;
 }

@@ -5,17 +5,32 @@
 #include "learn/train/registry.h"
 #include "learn/train/setup.h"
 
+#include <string.h>
+
+typedef struct kept { /* the scores of all examples */
+    double *scores, *variance;
+    size_t outputs;
+} kept;
+
+static void keep(void *context, size_t example, const double *score, const double *variance)
+{
+    const kept *k = context;
+    memcpy(k->scores + example * k->outputs, score, k->outputs * sizeof *score);
+    if (variance != NULL) memcpy(k->variance + 2 * example, variance, 2 * sizeof *variance);
+}
+
 static esp_status validate(espi_setup *s, size_t folds, uint64_t seed, esp_predictions **out, esp_error *err)
 {
     const espi_learner *learner = s->settings->learner;
     const size_t rows = s->problem.data->rows, outputs = learner->outputs(s->settings, s->targets.classes);
     const bool spread = (espi_capabilities(s->settings) & ESP_GIVES_VARIANCES) != 0;
-    const bool pairs = learner->one_vs_one != NULL && learner->one_vs_one(s->settings);
+    const bool pairs = espi_learns_pairs(s->settings);
     uint32_t *fold = espi_alloc(rows, sizeof *fold);
     double *scores = espi_alloc(rows, outputs * sizeof *scores);
     double *variance = spread ? espi_alloc(rows, 2 * sizeof *variance) : NULL;
     const espi_folds all = {.fold = fold, .count = folds};
-    const espi_trial trial = {.settings = s->settings, .scores = scores, .variance = variance};
+    kept k = {scores, variance, outputs};
+    const espi_trial trial = {.settings = s->settings, .take = keep, .context = &k};
     esp_status status = fold == NULL || scores == NULL || (spread && variance == NULL) ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) status = espi_folds_make(&s->targets, folds, seed, fold, err);
     if (learner->for_validation != NULL) learner->for_validation(s->settings);
