@@ -33,7 +33,7 @@ typedef struct cli_option {
     size_t offset;        /* where the value goes in the command's settings */
     const char *argument; /* its name in help texts; FILE and EXPR also steer the shell completion */
     const char *help;
-    const char *fallback; /* the value if the option is not given; NULL: zero */
+    const char *default_value; /* the value if the option is not given; NULL: zero */
     uint64_t least, most;
     const char *const *choices; /* ends with NULL */
 } cli_option;

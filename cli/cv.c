@@ -12,7 +12,7 @@ typedef struct cv_settings {
 /* clang-format off */
 static const cli_option options[] = {
     CLI_LEARNING_OPTIONS,
-    {.name = "folds", .kind = CLI_NUMBER, .offset = offsetof(cv_settings, folds), .argument = "N", .fallback = "5",
+    {.name = "folds", .kind = CLI_NUMBER, .offset = offsetof(cv_settings, folds), .argument = "N", .default_value = "5",
      .least = 2, .most = UINT32_MAX, .help = "parts of the data, each predicted from the others"},
     {.name = "predictions", .kind = CLI_TEXT, .offset = offsetof(cv_settings, predictions), .argument = "FILE",
      .help = "write the prediction for each example, as 'espalier predict' prints it"},

@@ -301,7 +301,7 @@ static int check_fragments(const explain_job *job)
                      esp_model_kernel(job->model));
 }
 
-static int work(explain_job *job)
+static int explain_file(explain_job *job)
 {
     const explain_settings *s = job->settings;
     esp_error error;
@@ -327,7 +327,7 @@ static int run_explain(const cli_settings *settings)
 {
     explain_job job = {.settings = (const explain_settings *)settings};
     int code = check_settings(job.settings);
-    if (code == CLI_OK) code = work(&job);
+    if (code == CLI_OK) code = explain_file(&job);
     esp_predictions_free(job.predictions);
     esp_explainer_free(job.explainer);
     esp_dataset_free(job.data);

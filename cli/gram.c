@@ -119,7 +119,7 @@ static int write_gram(const gram_job *job)
     return status == ESP_OK ? CLI_OK : cli_error(status, &error);
 }
 
-static int work(gram_job *job)
+static int compute_and_write(gram_job *job)
 {
     const gram_settings *s = job->settings;
     int code = cli_read(&s->common, s->common.operand[0], &job->rows);
@@ -138,7 +138,7 @@ static int run_gram(const cli_settings *settings)
     gram_job job = {.settings = (const gram_settings *)settings};
     int code = cli_kernel(job.settings->kernel, &job.kernel);
     if (code == CLI_OK) code = check_settings(job.settings);
-    if (code == CLI_OK) code = work(&job);
+    if (code == CLI_OK) code = compute_and_write(&job);
     free(job.gram);
     esp_dataset_free(job.cols);
     esp_dataset_free(job.rows);

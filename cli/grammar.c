@@ -16,10 +16,10 @@ static const char *const class_names[] = {"none", "penn", "ud", NULL};
 /* clang-format off */
 static const cli_option options[] = {
     {.name = "min-count", .kind = CLI_NUMBER, .offset = offsetof(grammar_settings, min_count), .argument = "N",
-     .fallback = "5", .least = 1, .most = UINT32_MAX,
+     .default_value = "5", .least = 1, .most = UINT32_MAX,
      .help = "a child is optional where its production is seen so often without it"},
     {.name = "classes", .kind = CLI_CHOICE, .offset = offsetof(grammar_settings, classes), .argument = "NAME",
-     .fallback = "none", .choices = class_names,
+     .default_value = "none", .choices = class_names,
      .help = "labels that stand for each other: those of the Penn or of the UD tag set, or none"},
     {.name = "all", .kind = CLI_FLAG, .offset = offsetof(grammar_settings, all),
      .help = "write also frequent productions that have no optional child"},

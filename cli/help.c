@@ -29,8 +29,8 @@ static void print_option(const cli_option *option)
     snprintf(left + strlen(left), sizeof left - strlen(left), "%s%s%s%s", cli_dashes(option), option->name,
              option->argument != NULL ? " " : "", option->argument != NULL ? option->argument : "");
     char text[300];
-    snprintf(text, sizeof text, "%s%s%s%s", option->help, option->fallback != NULL ? " (default " : "",
-             option->fallback != NULL ? option->fallback : "", option->fallback != NULL ? ")" : "");
+    snprintf(text, sizeof text, "%s%s%s%s", option->help, option->default_value != NULL ? " (default " : "",
+             option->default_value != NULL ? option->default_value : "", option->default_value != NULL ? ")" : "");
     if (strlen(left) + 2 > INDENT) printf("%s\n%*s", left, INDENT, "");
     else printf("%-*s", INDENT, left);
     print_wrapped(text, INDENT);

@@ -44,7 +44,7 @@ static void print_options(const cli_option *table)
         if (o->argument != NULL) printf(" \\fI%s\\fR", o->argument);
         putchar('\n');
         print_text(o->help);
-        if (o->fallback != NULL) printf(" (default %s)", o->fallback);
+        if (o->default_value != NULL) printf(" (default %s)", o->default_value);
         fputs(".\n", stdout);
     }
 }

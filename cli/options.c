@@ -11,11 +11,11 @@ enum { MAX_OPTIONS = 32 + CLI_LEARNERS * CLI_LEARNER_OPTIONS }; /* of one comman
 /* clang-format off */
 const cli_option cli_common_options[] = {
     {.name = "threads", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, threads), .argument = "N", .most = 1024,
-     .fallback = "0", .help = "threads to use; 0: one per core. Results do not depend on it"},
+     .default_value = "0", .help = "threads to use; 0: one per core. Results do not depend on it"},
     {.name = "memory", .kind = CLI_SIZE, .offset = offsetof(cli_settings, memory), .argument = "SIZE",
      .help = "most memory for what is read, and for a matrix or its rows, such as 500M or 2G"},
     {.name = "seed", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, seed), .argument = "N", .most = UINT64_MAX,
-     .fallback = "1", .help = "start of the random numbers"},
+     .default_value = "1", .help = "start of the random numbers"},
     {.name = "quiet", .letter = 'q', .kind = CLI_FLAG, .offset = offsetof(cli_settings, quiet),
      .help = "say nothing but errors"},
     {.name = "verbose", .letter = 'v', .kind = CLI_FLAG, .offset = offsetof(cli_settings, verbose),
@@ -283,7 +283,7 @@ int cli_parse(const cli_command *command, char **arguments, cli_settings *settin
     parser p = {.command = command, .settings = settings, .next = arguments};
     for (size_t t = 0; cli_table(command, t) != NULL; t++)
         for (const cli_option *o = cli_table(command, t); o->name != NULL; o++)
-            if (o->fallback != NULL && set_value(o, o->fallback, settings) != CLI_OK) return CLI_USAGE;
+            if (o->default_value != NULL && set_value(o, o->default_value, settings) != CLI_OK) return CLI_USAGE;
     settings->operand = arguments;
     bool options = true;
     while (*p.next != NULL) {

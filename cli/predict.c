@@ -83,7 +83,7 @@ static int evaluate(predict_job *job)
     return CLI_OK;
 }
 
-static int work(predict_job *job)
+static int predict_file(predict_job *job)
 {
     const predict_settings *s = job->settings;
     int code = read_model(job);
@@ -103,7 +103,7 @@ static int run_predict(const cli_settings *settings)
 {
     predict_job job = {.settings = (const predict_settings *)settings};
     int code = check_settings(job.settings);
-    if (code == CLI_OK) code = work(&job);
+    if (code == CLI_OK) code = predict_file(&job);
     esp_metrics_free(job.metrics);
     esp_predictions_free(job.predictions);
     esp_dataset_free(job.data);

@@ -63,7 +63,7 @@ static void note_targets(const report_job *job)
     }
 }
 
-static int work(report_job *job)
+static int make_report(report_job *job)
 {
     const report_settings *s = job->settings;
     const bool data = s->common.operands > 1;
@@ -91,7 +91,7 @@ static int run_report(const cli_settings *settings)
 {
     report_job job = {.settings = (const report_settings *)settings};
     int code = check_settings(job.settings);
-    if (code == CLI_OK) code = work(&job);
+    if (code == CLI_OK) code = make_report(&job);
     esp_dataset_free(job.data);
     esp_model_free(job.model);
     return code;

@@ -18,10 +18,10 @@ static const char *const unary[] = {"top", "all", NULL};
 /* clang-format off */
 static const cli_option options[] = {
     {.name = "task", .kind = CLI_CHOICE, .offset = offsetof(srl_settings, task), .argument = "TASK",
-     .fallback = "boundary", .choices = tasks,
+     .default_value = "boundary", .choices = tasks,
      .help = "boundary: whether a constituent is an argument; role: which one an argument is"},
     {.name = "unary", .kind = CLI_CHOICE, .offset = offsetof(srl_settings, unary), .argument = "NODES",
-     .fallback = "top", .choices = unary,
+     .default_value = "top", .choices = unary,
      .help = "of a unary chain that spans an argument, the topmost node is one, or all are"},
     {.name = "no-mark", .kind = CLI_FLAG, .offset = offsetof(srl_settings, no_mark),
      .help = "leave the labels of argument and predicate without -B and -P"},

@@ -18,7 +18,7 @@ static const cli_option options[] = {
     {.name = "grid", .kind = CLI_LIST, .offset = offsetof(tune_settings, grid),
      .argument = "NAME=V,V...", .help = "values to try for a setting of the learner or a parameter of the kernel; may "
      "be given several times"},
-    {.name = "folds", .kind = CLI_NUMBER, .offset = offsetof(tune_settings, folds), .argument = "N", .fallback = "5",
+    {.name = "folds", .kind = CLI_NUMBER, .offset = offsetof(tune_settings, folds), .argument = "N", .default_value = "5",
      .least = 2, .most = UINT32_MAX, .help = "parts of the data, each predicted from the others"},
     {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(tune_settings, output),
      .argument = "FILE", .help = "train the best on all data, and write the model"},
@@ -133,7 +133,7 @@ static int train_best(tune_job *job)
     return cli_training_run(training, esp_tuning_kernel(t, best), job->settings->output);
 }
 
-static int work(tune_job *job)
+static int search_and_train(tune_job *job)
 {
     const tune_settings *s = job->settings;
     int code = cli_training_read(&job->training, true);
@@ -155,7 +155,7 @@ static int run_tune(const cli_settings *settings)
     if (code == CLI_OK && s->output != NULL && strcmp(s->output, "-") == 0)
         code = cli_usage("standard output is taken by the results; give -o FILE for the model");
     if (code == CLI_OK) code = cli_check_output(s->output, settings);
-    if (code == CLI_OK) code = work(&job);
+    if (code == CLI_OK) code = search_and_train(&job);
     esp_tuning_free(job.tuning);
     for (size_t i = 0; i < CLI_LIST_MOST; i++) free(job.name[i]);
     cli_training_end(&job.training);

@@ -9,7 +9,8 @@ find the values in it, with their places, and put others there.
 Names are those of the library (``--fix``, ``espalier info``): a name that several kernels have gets the kernel and its
 column in front, as in ``sst(src).lambda``, with a number where these are the same, as in ``sst()#2.lambda``. Several
 weights are ``weight.1`` and ``weight.2``, in the order in which the library computes them: what is weighted comes
-before its weight. So names depend on the form of an expression and never on its values.
+before its weight. Labels have no quotes there: ``lambda.PRP$``. So names depend on the form of an expression and never
+on its values.
 """
 
 from __future__ import annotations
@@ -91,18 +92,22 @@ def scan(text: str) -> Scan:
 def _scan_leaf(text: str, start: re.Match[str], found: list[Value], leaves: list[Leaf]) -> int:
     at, column = start.end(), None
     if (match := _COLUMN.match(text, at)) is not None:
-        column = match[1]
-        if column[0] == '"':
-            column = re.sub(r"\\(.)", r"\1", column[1:-1], flags=re.S)
+        column = _plain(match[1])
         at = match.end()
     leaves.append(Leaf(start[1], column))
     while text[at] != ")":
         if (match := _ARGUMENT.match(text, at)) is None:
             at += 1
             continue
-        found.append(Value(len(leaves) - 1, match[1], *match.span(2)))
+        found.append(Value(len(leaves) - 1, _plain(match[1]), *match.span(2)))
         at = match.end()
     return at + 1
+
+
+def _plain(name: str) -> str:
+    """A column, or a parameter of a label, without the quotes that it has in an expression: ``lambda."PRP$"``."""
+    front, quote, label = name.partition('"')
+    return front + re.sub(r"\\(.)", r"\1", label[:-1], flags=re.S) if quote and label.endswith('"') else name
 
 
 def _names(found: list[Value], leaves: list[Leaf]) -> dict[str, Value]:
@@ -157,6 +162,7 @@ def replace(text: str, changes: dict[str, str]) -> str:
     """The expression with other values. A name that is not in :func:`scan` but is that of a parameter of several
     kernels sets it in all of them. An unknown name is a ``ValueError``."""
     values = scan(text).values
+    changes = {_plain(name): new for name, new in changes.items()}
     edits: dict[tuple[int, int], str] = {}
     # Names of single values come last, so that they win over those of many.
     for name, new in sorted(changes.items(), key=lambda change: change[0] in values):

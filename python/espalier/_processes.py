@@ -83,8 +83,6 @@ class _Process(_Learner):
         weights = {}
         for value in found:
             label = value.name.removeprefix("lambda.")
-            if label.startswith('"'):
-                label = re.sub(r"\\(.)", r"\1", label[1:-1], flags=re.S)
             front = f"{leaf_name(kernel.leaves, value.leaf)}." if several else ""
             weights[front + label] = float(text[value.start : value.end])
         return weights

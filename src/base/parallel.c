@@ -56,87 +56,87 @@ esp_status espi_progress_at_times(const esp_run *run, const char *stage, size_t 
     return espi_progress(run, stage, -1.0, err);
 }
 
-static void record(shared_work *j, size_t item, esp_status status, const esp_error *error)
+static void record(shared_work *w, size_t item, esp_status status, const esp_error *error)
 {
-    pthread_mutex_lock(&j->lock);
-    if (j->status == ESP_OK || item < j->failed_item) {
-        j->status = status;
-        j->failed_item = item;
-        j->error = *error;
+    pthread_mutex_lock(&w->lock);
+    if (w->status == ESP_OK || item < w->failed_item) {
+        w->status = status;
+        w->failed_item = item;
+        w->error = *error;
     }
-    pthread_mutex_unlock(&j->lock);
-    atomic_store(&j->failed, true);
-    if (status == ESP_ERR_CANCELLED) atomic_store(&j->cancelled, true);
+    pthread_mutex_unlock(&w->lock);
+    atomic_store(&w->failed, true);
+    if (status == ESP_ERR_CANCELLED) atomic_store(&w->cancelled, true);
 }
 
 /* The progress function of all workers but the first. */
 static int is_cancelled(void *user, const char *stage, double fraction)
 {
     (void)stage, (void)fraction;
-    shared_work *j = user;
-    return atomic_load_explicit(&j->cancelled, memory_order_relaxed);
+    shared_work *w = user;
+    return atomic_load_explicit(&w->cancelled, memory_order_relaxed);
 }
 
-static void report(shared_work *j, size_t done)
+static void report(shared_work *w, size_t done)
 {
     esp_error error = {0};
-    const esp_status status = espi_progress(j->run, j->stage, (double)done / (double)j->items, &error);
-    if (status != ESP_OK) record(j, j->items, status, &error);
+    const esp_status status = espi_progress(w->run, w->stage, (double)done / (double)w->items, &error);
+    if (status != ESP_OK) record(w, w->items, status, &error);
 }
 
-static void work(thread *self)
+static void take_items(thread *self)
 {
-    shared_work *j = self->shared_work;
+    shared_work *w = self->shared_work;
     esp_error error = {0};
-    while (!atomic_load(&j->failed)) {
-        const size_t item = atomic_fetch_add(&j->next, 1);
-        if (item >= j->items) break;
-        const esp_status status = j->task(j->context, item, &self->worker, &error);
-        if (status != ESP_OK) record(j, item, status, &error);
-        if (self->worker.number == 0) report(j, item + 1);
+    while (!atomic_load(&w->failed)) {
+        const size_t item = atomic_fetch_add(&w->next, 1);
+        if (item >= w->items) break;
+        const esp_status status = w->task(w->context, item, &self->worker, &error);
+        if (status != ESP_OK) record(w, item, status, &error);
+        if (self->worker.number == 0) report(w, item + 1);
     }
 }
 
-static void *work_beside(void *argument)
+static void *run_thread(void *argument)
 {
     thread *self = argument;
-    shared_work *j = self->shared_work;
-    work(self);
-    pthread_mutex_lock(&j->lock);
-    j->running--;
-    pthread_cond_signal(&j->ended);
-    pthread_mutex_unlock(&j->lock);
+    shared_work *w = self->shared_work;
+    take_items(self);
+    pthread_mutex_lock(&w->lock);
+    w->running--;
+    pthread_cond_signal(&w->ended);
+    pthread_mutex_unlock(&w->lock);
     return NULL;
 }
 
 /* Until the others have finished what they began. */
-static void wait_for_others(shared_work *j)
+static void wait_for_others(shared_work *w)
 {
     enum { PAUSE = 50000000 }; /* nanoseconds between two questions whether to go on */
-    pthread_mutex_lock(&j->lock);
-    while (j->running > 0) {
+    pthread_mutex_lock(&w->lock);
+    while (w->running > 0) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_nsec += PAUSE;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        if (pthread_cond_timedwait(&j->ended, &j->lock, &until) == 0) continue;
-        const size_t done = j->items - (size_t)j->running;
-        pthread_mutex_unlock(&j->lock);
-        if (!atomic_load(&j->cancelled)) report(j, done);
-        pthread_mutex_lock(&j->lock);
+        if (pthread_cond_timedwait(&w->ended, &w->lock, &until) == 0) continue;
+        const size_t done = w->items - (size_t)w->running;
+        pthread_mutex_unlock(&w->lock);
+        if (!atomic_load(&w->cancelled)) report(w, done);
+        pthread_mutex_lock(&w->lock);
     }
-    pthread_mutex_unlock(&j->lock);
+    pthread_mutex_unlock(&w->lock);
 }
 
-static void start_job(shared_work *j)
+static void make_shared_work(shared_work *w)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&j->ended, &monotonic);
+    pthread_cond_init(&w->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    pthread_mutex_init(&j->lock, NULL);
+    pthread_mutex_init(&w->lock, NULL);
 }
 
 esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,
@@ -145,29 +145,29 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     const int count = espi_worker_count(run, items);
     thread *threads = espi_alloc((size_t)count, sizeof *threads);
     if (threads == NULL) return espi_no_memory(err);
-    shared_work j = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
-    start_job(&j);
-    threads[0] = (thread){.shared_work = &j, .worker = {.number = 0, .run = run}};
+    shared_work w = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
+    make_shared_work(&w);
+    threads[0] = (thread){.shared_work = &w, .worker = {.number = 0, .run = run}};
     int started = 1; /* a thread that cannot be started is done without: the others take its items */
     for (; started < count; started++) {
         thread *t = &threads[started];
-        *t = (thread){.shared_work = &j, .run = {.threads = 1, .progress = is_cancelled, .user = &j}};
+        *t = (thread){.shared_work = &w, .run = {.threads = 1, .progress = is_cancelled, .user = &w}};
         t->run.memory = run != NULL ? run->memory : 0;
         t->worker = (espi_worker){.number = started, .run = &t->run};
-        pthread_mutex_lock(&j.lock);
-        const bool ok = pthread_create(&t->thread, NULL, work_beside, t) == 0;
-        if (ok) j.running++;
-        pthread_mutex_unlock(&j.lock);
+        pthread_mutex_lock(&w.lock);
+        const bool ok = pthread_create(&t->thread, NULL, run_thread, t) == 0;
+        if (ok) w.running++;
+        pthread_mutex_unlock(&w.lock);
         if (!ok) break;
     }
-    work(&threads[0]);
-    wait_for_others(&j);
+    take_items(&threads[0]);
+    wait_for_others(&w);
     for (int i = 1; i < started; i++) pthread_join(threads[i].thread, NULL);
-    pthread_cond_destroy(&j.ended);
-    pthread_mutex_destroy(&j.lock);
+    pthread_cond_destroy(&w.ended);
+    pthread_mutex_destroy(&w.lock);
     espi_free(threads);
-    if (j.status != ESP_OK && err != NULL) *err = j.error;
-    return j.status;
+    if (w.status != ESP_OK && err != NULL) *err = w.error;
+    return w.status;
 }
 
 void espi_message(const esp_run *run, const char *line)

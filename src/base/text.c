@@ -31,6 +31,16 @@ void espi_text_number(espi_text *t, double value)
     espi_text_add(t, digits, espi_number_print_short(value, digits));
 }
 
+void espi_text_fact(espi_text *text, const char *key, double value)
+{
+    char digits[32];
+    espi_text_string(text, key);
+    espi_text_string(text, "\t");
+    espi_number_print(value, digits);
+    espi_text_string(text, digits);
+    espi_text_string(text, "\n");
+}
+
 char *espi_text_take(espi_text *t)
 {
     espi_text_add(t, "", 1);

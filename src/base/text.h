@@ -17,6 +17,8 @@ void espi_text_string(espi_text *text, const char *string);
 void espi_text_field(espi_text *text, const char *bytes, size_t size);
 /* The shortest decimal that reads back as the same number. */
 void espi_text_number(espi_text *text, double value);
+/* "key<TAB>value" with the end of the line, the value in 17 digits. */
+void espi_text_fact(espi_text *text, const char *key, double value);
 /* The text as a string that the caller owns, NULL if memory was out; `text` is then empty. */
 char *espi_text_take(espi_text *text);
 void espi_text_free(espi_text *text);

@@ -9,7 +9,7 @@
 
 typedef struct espi_format {
     esp_format number;
-    const char *name;           /* as after --from and --to */
+    const char *name;           /* by which users choose it */
     const char *help;           /* a few words */
     const char *start;          /* how a file of it starts, for the message about one that starts like none */
     const char *const *endings; /* of files, each with its dot; ends with NULL */

@@ -73,12 +73,12 @@ static esp_status expect(espi_reader *r, marker wanted, const char *what, esp_er
     return espi_reader_place_at(r, line, place, ESP_ERR_PARSE, err);
 }
 
-/* The name of the section: the one in scratch, or a number behind `fallback`. */
-static const char *section_name(espi_reader *r, row *w, marker kind, const char *fallback, char text[32], size_t *size)
+/* The name of the section: the one in scratch, or a number behind `kind_name`. */
+static const char *section_name(espi_reader *r, row *w, marker kind, const char *kind_name, char text[32], size_t *size)
 {
     *size = r->scratch_size;
     if (*size > 0) return r->scratch;
-    *size = (size_t)snprintf(text, 32, "%s%zu", fallback, ++w->unnamed[kind]);
+    *size = (size_t)snprintf(text, 32, "%s%zu", kind_name, ++w->unnamed[kind]);
     return text;
 }
 

@@ -45,9 +45,9 @@ static esp_explain_options with_defaults(const esp_explain_options *options, uin
     return o;
 }
 
-static void end_job(explaining *j, size_t goals)
+static void free_explaining(explaining *j, size_t shortlists)
 {
-    for (size_t i = 0; j->shortlist != NULL && i < goals; i++) espi_shortlist_free(&j->shortlist[i]);
+    for (size_t i = 0; j->shortlist != NULL && i < shortlists; i++) espi_shortlist_free(&j->shortlist[i]);
     espi_free(j->shortlist);
     for (size_t i = 0; j->view != NULL && i < j->explainer->programs; i++) {
         view *v = &j->view[i];
@@ -138,7 +138,7 @@ esp_status esp_explain(const esp_explainer *e, const esp_explain_options *option
     if (with_features == 0) return espi_fail(err, ESP_ERR_PARAM, "%s", e->reason[0]);
     esp_status status = espi_explanation_new(e, &j.options, &j.x, err);
     if (status == ESP_OK) status = explain_model(&j, err);
-    end_job(&j, j.x != NULL ? j.x->functions * e->terms : 0);
+    free_explaining(&j, j.x != NULL ? j.x->functions * e->terms : 0);
     if (status == ESP_OK) *out = j.x;
     else esp_explanation_free(j.x);
     return status;
@@ -365,7 +365,7 @@ esp_status esp_explain_example(const esp_explainer *e, const esp_dataset *data, 
         j.x->example = example;
         status = explain_row(&j, err);
     }
-    end_job(&j, j.x != NULL ? j.x->functions : 0);
+    free_explaining(&j, j.x != NULL ? j.x->functions : 0);
     if (status == ESP_OK) *out = j.x;
     else esp_explanation_free(j.x);
     return status;

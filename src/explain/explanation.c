@@ -157,8 +157,8 @@ static bool facts_in(const espi_program *p, const espi_found *found, const char 
                         : espi_pattern_facts(&s->sequences, found, facts);
 }
 
-static bool tell(const esp_explainer *e, const esp_explanation *x, const espi_found *found, const char *text,
-                 const espi_program *own, double *all, double *weight, espi_facts *facts)
+static bool state_facts(const esp_explainer *e, const esp_explanation *x, const espi_found *found, const char *text,
+                        const espi_program *own, double *all, double *weight, espi_facts *facts)
 {
     bool ok = true;
     if (found->kind == ESP_FEATURE_EXAMPLE) {
@@ -188,7 +188,7 @@ static esp_status add_feature(esp_explanation *x, const esp_explainer *e, size_t
     double *all = espi_alloc(e->model->outputs, sizeof *all);
     char *text = feature_text(e, &own->source[found->term], found);
     const bool ok = all != NULL && text != NULL &&
-                    tell(e, x, found, text, own, all, x->weight + x->features * x->functions, &facts);
+                    state_facts(e, x, found, text, own, all, x->weight + x->features * x->functions, &facts);
     espi_free(all);
     if (!ok) {
         espi_free(text);

@@ -43,7 +43,7 @@ static const rule rules[] = {
     {"WHPP", "<IN <TO <FW >"},
 };
 
-static const char *const fallback = "<";
+static const char *const any_child = "<";
 
 /* The length of a label without function tags: NP-SBJ counts as NP, -LRB- as itself. */
 static size_t plain_size(const char *label, size_t size)
@@ -59,7 +59,7 @@ static const char *order_of(const char *label, size_t size)
     size = plain_size(label, size);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (strlen(rules[i].label) == size && memcmp(rules[i].label, label, size) == 0) return rules[i].order;
-    return fallback;
+    return any_child;
 }
 
 /* Whether a label is one of "A|B|C"; all are where nothing is listed. */

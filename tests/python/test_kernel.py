@@ -71,16 +71,18 @@ def test_names_are_those_of_the_library(expression):
     params = kernel.get_params()
     learned = {name.decode(): value for name, value, _, _ in _espalier.hyperparameters(kernel._handle)}
     assert learned
-    plain = {name.replace('"', ""): value for name, value in params.items()}
-    assert {name: plain[name.replace('"', "")] for name in learned} == learned
+    assert {name: params[name] for name in learned} == learned
 
 
 def test_labels_may_have_parameters():
     kernel = Kernel('sasst("my trees", lambda.NP=0.3, lambda."a, b=c)"=0.2)')
     assert kernel.columns == ["my trees"]
     assert kernel.get_params()["lambda.NP"] == 0.3
-    kernel.set_params(**{'lambda."a, b=c)"': 0.7})
+    assert kernel.get_params()["lambda.a, b=c)"] == 0.2
+    kernel.set_params(**{"lambda.a, b=c)": 0.7})
     assert 'lambda."a, b=c)"=0.7' in kernel.text
+    kernel.set_params(**{'lambda."a, b=c)"': 0.8})
+    assert 'lambda."a, b=c)"=0.8' in kernel.text
 
 
 def test_grammars_are_values(tmp_path):

@@ -279,7 +279,7 @@ static inline double hyper(const esp_model *model, const char *name)
 static const struct {
     const char *learner, *settings;
     size_t classes;
-} lessons[] = {
+} learned_cases[] = {
     {"svm", "C=2", 2},
     {"svm", "C=2", 4},
     {"svm", "C=2 multiclass=ovo", 4},
@@ -287,6 +287,6 @@ static const struct {
     {"svm", "C=2 probability=1", 2},
     {"svm", "C=2 probability=1", 3},
 };
-enum { PLAIN = 4, LESSONS = sizeof lessons / sizeof *lessons };
+enum { PLAIN = 4, LEARNED_CASES = sizeof learned_cases / sizeof *learned_cases };
 
 #endif

@@ -312,24 +312,24 @@ static void writing_a_gram_matrix(void **state)
 
 static const char three[] = "+1 1:1\n0 2:1\n-1 1:-1 2:1\n1 1:2\n0 2:2\n-1 1:1 2:-1\n";
 
-typedef struct lesson {
+typedef struct learned_case {
     const char *learner, *kernel, *text;
     esp_setting setting[4];
     size_t settings;
     esp_grid grid;
     esp_run run;
-} lesson;
+} learned_case;
 
-static esp_kernel *lesson_kernel; /* these, too, are made with all memory that is wanted */
-static esp_dataset *lesson_data;
-static esp_model *lesson_model;
+static esp_kernel *learned_kernel; /* these, too, are made with all memory that is wanted */
+static esp_dataset *learned_data;
+static esp_model *learned_model;
 
 static esp_status learn(const void *argument, esp_error *err)
 {
-    const lesson *l = argument;
+    const learned_case *l = argument;
     esp_model *model = (esp_model *)(uintptr_t)1;
     const esp_status status =
-        esp_train(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, &l->run, &model, err);
+        esp_train(l->learner, learned_kernel, learned_data, l->setting, l->settings, &l->run, &model, err);
     assert_true((status == ESP_OK) == (model != NULL));
     esp_model_free(model);
     return status;
@@ -337,17 +337,17 @@ static esp_status learn(const void *argument, esp_error *err)
 
 static esp_status judge(const void *argument, esp_error *err)
 {
-    const lesson *l = argument;
+    const learned_case *l = argument;
     esp_predictions *predictions = (esp_predictions *)(uintptr_t)1;
     esp_metrics *metrics = (esp_metrics *)(uintptr_t)1;
-    esp_status status = esp_predict(lesson_model, lesson_data, &l->run, &predictions, err);
-    espi_scorer_free(lesson_model->scorer); /* which a model keeps from its first prediction on */
-    lesson_model->scorer = NULL;
-    espi_posterior_free(lesson_model->posterior);
-    lesson_model->posterior = NULL;
+    esp_status status = esp_predict(learned_model, learned_data, &l->run, &predictions, err);
+    espi_scorer_free(learned_model->scorer); /* which a model keeps from its first prediction on */
+    learned_model->scorer = NULL;
+    espi_posterior_free(learned_model->posterior);
+    learned_model->posterior = NULL;
     assert_true((status == ESP_OK) == (predictions != NULL));
     if (status != ESP_OK) return status;
-    status = esp_metrics_new(predictions, lesson_data, &metrics, err);
+    status = esp_metrics_new(predictions, learned_data, &metrics, err);
     assert_true((status == ESP_OK) == (metrics != NULL));
     for (int json = 0; json < 2 && status == ESP_OK; json++) {
         char *text = (char *)(uintptr_t)1;
@@ -365,15 +365,15 @@ static esp_status store_model(const void *argument, esp_error *err)
     (void)argument;
     char *summary = (char *)(uintptr_t)1;
     esp_model *again = (esp_model *)(uintptr_t)1;
-    esp_status status = esp_model_summary(lesson_model, &summary, err);
+    esp_status status = esp_model_summary(learned_model, &summary, err);
     assert_true((status == ESP_OK) == (summary != NULL));
     esp_text_free(summary);
     if (status == ESP_OK) {
-        status = esp_model_hyperparameters(lesson_model, &summary, err);
+        status = esp_model_hyperparameters(learned_model, &summary, err);
         assert_true((status == ESP_OK) == (summary != NULL));
         esp_text_free(summary);
     }
-    if (status == ESP_OK) status = esp_model_write(lesson_model, in_directory("model"), err);
+    if (status == ESP_OK) status = esp_model_write(learned_model, in_directory("model"), err);
     if (status != ESP_OK) return status;
     status = esp_model_read(in_directory("model"), &again, err);
     assert_true((status == ESP_OK) == (again != NULL));
@@ -382,7 +382,7 @@ static esp_status store_model(const void *argument, esp_error *err)
     char *bytes = (char *)(uintptr_t)1;
     size_t size = 1;
     if (status == ESP_OK) {
-        status = esp_model_bytes(lesson_model, &bytes, &size, err);
+        status = esp_model_bytes(learned_model, &bytes, &size, err);
         assert_true((status == ESP_OK) == (bytes != NULL) && (status == ESP_OK) == (size > 0));
         esp_text_free(bytes);
     }
@@ -391,18 +391,18 @@ static esp_status store_model(const void *argument, esp_error *err)
 
 static esp_status fold(const void *argument, esp_error *err)
 {
-    const lesson *l = argument;
+    const learned_case *l = argument;
     uint32_t number[8];
-    assert_true(esp_dataset_count(lesson_data) <= 8);
-    return esp_folds(l->learner, lesson_data, 2, 1, number, err);
+    assert_true(esp_dataset_count(learned_data) <= 8);
+    return esp_folds(l->learner, learned_data, 2, 1, number, err);
 }
 
 static esp_status cross_validate(const void *argument, esp_error *err)
 {
-    const lesson *l = argument;
+    const learned_case *l = argument;
     esp_predictions *out = (esp_predictions *)(uintptr_t)1;
     const esp_status status =
-        esp_cross_validate(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, 2, 1, &l->run, &out, err);
+        esp_cross_validate(l->learner, learned_kernel, learned_data, l->setting, l->settings, 2, 1, &l->run, &out, err);
     assert_true((status == ESP_OK) == (out != NULL));
     esp_predictions_free(out);
     return status;
@@ -410,12 +410,12 @@ static esp_status cross_validate(const void *argument, esp_error *err)
 
 static esp_status tune(const void *argument, esp_error *err)
 {
-    const lesson *l = argument;
+    const learned_case *l = argument;
     const bool online = strcmp(l->learner, "perceptron") == 0, costs = l->learner[0] == 's'; /* svm, svr */
     const esp_grid grid[] = {{online ? "epochs" : costs ? "C" : "tolerance", online || costs ? "1,10" : "1"}, l->grid};
     esp_tuning *out = (esp_tuning *)(uintptr_t)1;
     const esp_status status =
-        esp_tune(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
+        esp_tune(l->learner, learned_kernel, learned_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
     assert_true((status == ESP_OK) == (out != NULL));
     esp_tuning_free(out);
     return status;
@@ -426,7 +426,7 @@ static void learning(void **state)
     (void)state;
     const esp_run one = {.threads = 1}, two = {.threads = 2}; /* little memory: two rows out of three, and of six */
     const esp_run less = {.threads = 1, .memory = 24}, little = {.threads = 1, .memory = 48};
-    const lesson lessons[] = {
+    const learned_case learned_cases[] = {
         {"svm", "norm(sst(tree)) + linear(x)", examples, {{"C", "2"}}, 1, {"lambda", "0.2,0.8"}, one},
         {"svm", "norm(sst(tree))", examples, {{"probability", "1"}}, 1, {"lambda", "0.2"}, less},
         {"svr", "sst(tree)*rbf(x)", examples, {{"epsilon", "0"}}, 1, {"gamma", "0.2,1"}, two},
@@ -459,19 +459,19 @@ static void learning(void **state)
          one},
     };
     static const fallible calls[] = {learn, judge, store_model, fold, cross_validate, tune};
-    for (size_t i = 0; i < sizeof lessons / sizeof *lessons; i++) {
-        const lesson *l = &lessons[i];
+    for (size_t i = 0; i < sizeof learned_cases / sizeof *learned_cases; i++) {
+        const learned_case *l = &learned_cases[i];
         esp_error err = {0};
         print_message("%s, %s\n", l->learner, l->kernel);
-        lesson_data = parsed(l->text);
-        if (esp_kernel_parse(l->kernel, &lesson_kernel, &err) != ESP_OK ||
-            esp_train(l->learner, lesson_kernel, lesson_data, l->setting, l->settings, &l->run, &lesson_model, &err) !=
-                ESP_OK)
+        learned_data = parsed(l->text);
+        if (esp_kernel_parse(l->kernel, &learned_kernel, &err) != ESP_OK ||
+            esp_train(l->learner, learned_kernel, learned_data, l->setting, l->settings, &l->run, &learned_model,
+                      &err) != ESP_OK)
             fail_msg("%s", err.message);
         for (size_t c = 0; c < sizeof calls / sizeof *calls; c++) out_of_memory_everywhere(calls[c], l);
-        esp_model_free(lesson_model);
-        esp_kernel_free(lesson_kernel);
-        esp_dataset_free(lesson_data);
+        esp_model_free(learned_model);
+        esp_kernel_free(learned_kernel);
+        esp_dataset_free(learned_data);
     }
 }
 

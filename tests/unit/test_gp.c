@@ -153,18 +153,18 @@ static void test_probit(void **state)
 
 /* --------------------------------------------------------------- gradients */
 
-typedef struct lesson {
+typedef struct learned_case {
     esp_dataset *data;
     double target[MOST];
     espi_gp_problem problem;
     espi_gp_point point;
     const espi_gp_likelihood *likelihood;
-} lesson;
+} learned_case;
 
-static void begin(lesson *l, size_t count, bool classes, bool constant, uint64_t seed)
+static void begin(learned_case *l, size_t count, bool classes, bool constant, uint64_t seed)
 {
-    *l = (lesson){.data = labelled(seed, count, classes ? 2 : 0, false),
-                  .likelihood = classes ? &espi_gp_laplace : &espi_gp_exact};
+    *l = (learned_case){.data = labelled(seed, count, classes ? 2 : 0, false),
+                        .likelihood = classes ? &espi_gp_laplace : &espi_gp_exact};
     for (size_t i = 0; i < count; i++) l->target[i] = strtod(esp_dataset_target(l->data, i), NULL);
     l->problem = (espi_gp_problem){.data = l->data, .target = l->target, .count = count, .constant_mean = constant};
     for (size_t k = 0; k < 3; k++) l->problem.matrix[k] = malloc(count * count * sizeof(double));
@@ -172,7 +172,7 @@ static void begin(lesson *l, size_t count, bool classes, bool constant, uint64_t
     assert_true(espi_gp_point_make(&l->point, count));
 }
 
-static void end(lesson *l)
+static void end(learned_case *l)
 {
     for (size_t k = 0; k < 3; k++) free(l->problem.matrix[k]);
     free(l->problem.vector);
@@ -180,7 +180,7 @@ static void end(lesson *l)
     esp_dataset_free(l->data);
 }
 
-static double likelihood_at(lesson *l, const esp_kernel *kernel, double noise)
+static double likelihood_at(learned_case *l, const esp_kernel *kernel, double noise)
 {
     esp_error err = {0};
     assert_ok(l->likelihood->evaluate(&l->problem, kernel, noise, NULL, &l->point, NULL, NULL, &err), "evaluate", &err);
@@ -188,7 +188,7 @@ static double likelihood_at(lesson *l, const esp_kernel *kernel, double noise)
 }
 
 /* d value / d ln theta by central differences of fourth order; `hyper` NULL: of the noise. */
-static double difference(lesson *l, esp_kernel *kernel, const espi_hyper *hyper, double noise)
+static double difference(learned_case *l, esp_kernel *kernel, const espi_hyper *hyper, double noise)
 {
     const double h = 2e-3, at = hyper != NULL ? hyper->value : noise;
     double value[4];
@@ -203,7 +203,7 @@ static double difference(lesson *l, esp_kernel *kernel, const espi_hyper *hyper,
 
 static size_t check_gradient(const char *expression, bool classes, bool constant, double noise)
 {
-    lesson l;
+    learned_case l;
     esp_kernel *parsed = kernel_of(expression), *kernel = NULL;
     espi_hyper *hyper = NULL;
     size_t count = 0;

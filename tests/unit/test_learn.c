@@ -106,10 +106,10 @@ static void test_expanded_form(void **state)
 {
     (void)state;
     for (size_t t = 0; t < PLAIN; t++) {
-        esp_dataset *data = labelled(20 + t, 60, lessons[t].classes, false), *unseen = labelled(3, 30, 2, true);
+        esp_dataset *data = labelled(20 + t, 60, learned_cases[t].classes, false), *unseen = labelled(3, 30, 2, true);
         for (size_t k = 0; k < KERNELS; k++) {
-            esp_model *m = trained(lessons[t].learner, kernels[k].kernel, data, lessons[t].settings, NULL);
-            assert_int_equal(esp_model_classes(m), lessons[t].classes);
+            esp_model *m = trained(learned_cases[t].learner, kernels[k].kernel, data, learned_cases[t].settings, NULL);
+            assert_int_equal(esp_model_classes(m), learned_cases[t].classes);
             assert_true(m->support->rows > 0 && m->support->rows <= 60);
             check_expanded(m, kernels[k].slow, unseen);
             esp_model_free(m);
@@ -151,11 +151,11 @@ static void same_predictions(const esp_model *a, const esp_model *b, const esp_d
 static void test_same_bytes_for_any_threads(void **state)
 {
     (void)state;
-    for (size_t t = 0; t < LESSONS; t++) {
-        esp_dataset *data = labelled(30, 80, lessons[t].classes, false), *unseen = labelled(4, 30, 2, true);
+    for (size_t t = 0; t < LEARNED_CASES; t++) {
+        esp_dataset *data = labelled(30, 80, learned_cases[t].classes, false), *unseen = labelled(4, 30, 2, true);
         blob first = {0};
         for (int threads = 0; threads <= 3; threads++) { /* 0 is one per core */
-            esp_model *m = trained(lessons[t].learner, kernels[t % 3].kernel, data, lessons[t].settings,
+            esp_model *m = trained(learned_cases[t].learner, kernels[t % 3].kernel, data, learned_cases[t].settings,
                                    &(esp_run){.threads = threads});
             const blob bytes = bytes_of(m);
             if (threads == 0) {
@@ -181,16 +181,16 @@ static void test_little_memory(void **state)
 {
     (void)state;
     enum { N = 100 };
-    for (size_t t = 0; t < LESSONS; t++) {
-        esp_dataset *data = labelled(31, N, lessons[t].classes, false), *unseen = labelled(5, 30, 2, true);
+    for (size_t t = 0; t < LEARNED_CASES; t++) {
+        esp_dataset *data = labelled(31, N, learned_cases[t].classes, false), *unseen = labelled(5, 30, 2, true);
         char settings[100];
-        sprintf(settings, "%s tolerance=1e-7", lessons[t].settings);
-        esp_model *whole = trained(lessons[t].learner, kernels[1].kernel, data, settings, NULL);
+        sprintf(settings, "%s tolerance=1e-7", learned_cases[t].settings);
+        esp_model *whole = trained(learned_cases[t].learner, kernels[1].kernel, data, settings, NULL);
         esp_predictions *p = predicted(whole, unseen, 1);
         static const size_t rows[] = {2, 7, N - 1};
         for (size_t r = 0; r < 3; r++) {
             const esp_run run = {.memory = rows[r] * N * sizeof(float)};
-            esp_model *m = trained(lessons[t].learner, kernels[1].kernel, data, settings, &run);
+            esp_model *m = trained(learned_cases[t].learner, kernels[1].kernel, data, settings, &run);
             esp_predictions *q = predicted(m, unseen, 1);
             for (size_t i = 0; i < p->count * p->columns; i++)
                 if (!(fabs(p->column[i] - q->column[i]) <= 1e-6))
@@ -203,7 +203,8 @@ static void test_little_memory(void **state)
         esp_model *m;
         esp_error err = {0};
         const esp_run one = {.memory = N * sizeof(float)};
-        assert_int_equal(train(lessons[t].learner, kernels[1].kernel, data, settings, &one, &m, &err), ESP_ERR_MEMORY);
+        assert_int_equal(train(learned_cases[t].learner, kernels[1].kernel, data, settings, &one, &m, &err),
+                         ESP_ERR_MEMORY);
         assert_non_null(strstr(err.message, "two rows"));
         esp_predictions_free(p);
         esp_model_free(whole);

@@ -134,24 +134,25 @@ static void assert_end(const esp_model *m, const char *end)
 static void test_interruption(void **state)
 {
     (void)state;
-    for (size_t t = 0; t < LESSONS; t++) {
-        esp_dataset *data = labelled(70, 60, lessons[t].classes, false);
+    for (size_t t = 0; t < LEARNED_CASES; t++) {
+        esp_dataset *data = labelled(70, 60, learned_cases[t].classes, false);
         char keep[100];
-        sprintf(keep, "%s keep-partial=1", lessons[t].settings);
+        sprintf(keep, "%s keep-partial=1", learned_cases[t].settings);
         for (size_t at = 0, done = 0; done < 2; at++) {
             stop any = {.at = at}, training = {.stage = "training", .at = at};
             const esp_run run = {.threads = 2, .progress = stopping, .user = &any};
             const esp_run kept = {.threads = 2, .progress = stopping, .user = &training};
             esp_model *m;
             esp_error err = {0};
-            esp_status status = train(lessons[t].learner, KERNEL, data, lessons[t].settings, &run, &m, &err);
+            esp_status status =
+                train(learned_cases[t].learner, KERNEL, data, learned_cases[t].settings, &run, &m, &err);
             done = any.calls <= at;
             if (status != (done ? ESP_OK : ESP_ERR_CANCELLED)) fail_msg("%s: %d at %zu", keep, (int)status, at);
             if (!done) assert_non_null(strstr(err.message, "interrupted"));
             else assert_end(m, "converged");
             esp_model_free(m);
 
-            status = train(lessons[t].learner, KERNEL, data, keep, &kept, &m, &err);
+            status = train(learned_cases[t].learner, KERNEL, data, keep, &kept, &m, &err);
             if (status != ESP_OK) fail_msg("%s, stopped at %zu: %s", keep, at, err.message);
             if (at == 0) assert_end(m, "interrupted");
             if (training.calls <= at) assert_end(m, "converged");
@@ -160,7 +161,7 @@ static void test_interruption(void **state)
             esp_predictions_free(p);
             esp_model_free(m);
         }
-        esp_model *m = trained(lessons[t].learner, KERNEL, data, "max-iterations=1", NULL);
+        esp_model *m = trained(learned_cases[t].learner, KERNEL, data, "max-iterations=1", NULL);
         assert_end(m, "stopped at the limit of iterations");
         assert_true(m->support->rows > 0);
         esp_model_free(m);

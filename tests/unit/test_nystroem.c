@@ -16,19 +16,19 @@ static double worst_difference(const esp_predictions *a, const esp_predictions *
 static void test_all_examples_as_pivots_are_the_exact_machine(void **state)
 {
     (void)state;
-    for (size_t l = 0; l < LESSONS; l++) {
-        esp_dataset *data = labelled(l + 1, 90, lessons[l].classes, false),
-                    *test = labelled(50, 60, lessons[l].classes, true);
+    for (size_t l = 0; l < LEARNED_CASES; l++) {
+        esp_dataset *data = labelled(l + 1, 90, learned_cases[l].classes, false),
+                    *test = labelled(50, 60, learned_cases[l].classes, true);
         char settings[120], few[160];
-        snprintf(settings, sizeof settings, "%s tolerance=1e-9", lessons[l].settings);
+        snprintf(settings, sizeof settings, "%s tolerance=1e-9", learned_cases[l].settings);
         snprintf(few, sizeof few, "%s inducing=1000", settings);
-        esp_model *exact = trained(lessons[l].learner, KERNEL, data, settings, NULL);
-        esp_model *model = trained(lessons[l].learner, KERNEL, data, few, NULL);
+        esp_model *exact = trained(learned_cases[l].learner, KERNEL, data, settings, NULL);
+        esp_model *model = trained(learned_cases[l].learner, KERNEL, data, few, NULL);
         esp_predictions *a = predicted(exact, test, 1), *b = predicted(model, test, 1);
         const double worst = worst_difference(a, b);
-        if (!(worst < 1e-6)) fail_msg("%s %s: scores differ by %g", lessons[l].learner, settings, worst);
-        for (size_t i = 0; i < 60 && lessons[l].classes > 0; i++)
-            for (size_t c = 0; c < lessons[l].classes; c++)
+        if (!(worst < 1e-6)) fail_msg("%s %s: scores differ by %g", learned_cases[l].learner, settings, worst);
+        for (size_t i = 0; i < 60 && learned_cases[l].classes > 0; i++)
+            for (size_t c = 0; c < learned_cases[l].classes; c++)
                 assert_true(fabs(esp_predictions_probability(a, i, c) - esp_predictions_probability(b, i, c)) < 1e-5);
         esp_predictions_free(a);
         esp_predictions_free(b);
@@ -43,11 +43,11 @@ static void test_few_pivots_support_the_model(void **state)
 {
     (void)state;
     for (size_t l = 0; l < PLAIN; l++) {
-        esp_dataset *data = labelled(l + 1, 90, lessons[l].classes, false);
+        esp_dataset *data = labelled(l + 1, 90, learned_cases[l].classes, false);
         char settings[120];
-        snprintf(settings, sizeof settings, "%s inducing=12", lessons[l].settings);
-        esp_model *model = trained(lessons[l].learner, KERNEL, data, settings, NULL);
-        esp_model *again = trained(lessons[l].learner, KERNEL, data, settings, &(esp_run){.threads = 3});
+        snprintf(settings, sizeof settings, "%s inducing=12", learned_cases[l].settings);
+        esp_model *model = trained(learned_cases[l].learner, KERNEL, data, settings, NULL);
+        esp_model *again = trained(learned_cases[l].learner, KERNEL, data, settings, &(esp_run){.threads = 3});
         char *text;
         esp_error err = {0};
         assert_ok(esp_model_summary(model, &text, &err), "summary", &err);

@@ -173,7 +173,7 @@ static void other_ways_to_predict(void **state)
 
 /* ------------------------------------------------------------------ streams */
 
-static void same_lessons(const esp_online *a, const esp_online *b, const esp_dataset *data)
+static void same_state(const esp_online *a, const esp_online *b, const esp_dataset *data)
 {
     esp_model *m = model_of(a), *n = model_of(b);
     assert_int_equal(m->support->rows, n->support->rows);
@@ -202,7 +202,7 @@ static void a_stream_learns_the_same(void **state)
         spill(path, w.lines, strlen(w.lines));
         assert_ok(esp_online_learn(memory, w.data, NULL, &err), "learn", &err);
         assert_ok(esp_online_read(stream, path, NULL, NULL, &err), "read", &err);
-        same_lessons(memory, stream, w.data);
+        same_state(memory, stream, w.data);
         esp_online_free(memory);
         esp_online_free(stream);
         unlink(path);
@@ -229,7 +229,7 @@ static void standard_input(void **state)
     dup2(kept, STDIN_FILENO);
     close(kept);
     assert_ok(esp_online_learn(memory, w.data, NULL, &err), "learn", &err);
-    same_lessons(memory, once, w.data);
+    same_state(memory, once, w.data);
     esp_online_free(once);
     esp_online_free(twice);
     esp_online_free(memory);

@@ -73,8 +73,8 @@ typedef struct espi_scorer espi_scorer;
 /* All but `run` must outlive the result; coefficient[j * outputs + k] is that of example j in output k. */
 esp_status espi_scorer_new(const esp_kernel *kernel, const esp_dataset *examples, const double *coefficient,
                            size_t outputs, const esp_run *run, espi_scorer **out, esp_error *err);
-/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data
- * i). May be called by several threads. */
+/* scores[i * outputs + k] = sum_j coefficient[j * outputs + k] K(example j, data i). May be called by several threads.
+ */
 esp_status espi_scorer_score(const espi_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err);
 void espi_scorer_free(espi_scorer *scorer);

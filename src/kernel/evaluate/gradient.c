@@ -262,7 +262,7 @@ static esp_status back_norms(const gradient_sums *j, esp_error *err)
     return status;
 }
 
-static void end_job(gradient_sums *j, int workers)
+static void free_buffers(gradient_sums *j, int workers)
 {
     for (int i = 0; j->reverse != NULL && i < workers; i++) espi_reverse_end(&j->reverse[i]);
     for (size_t i = 0; j->chunk != NULL && i < j->chunks; i++) free_chunk(&j->chunk[i], j->bound);
@@ -271,7 +271,7 @@ static void end_job(gradient_sums *j, int workers)
     espi_free(j->needed);
 }
 
-static esp_status start_job(gradient_sums *j, int workers, esp_error *err)
+static esp_status make_buffers(gradient_sums *j, int workers, esp_error *err)
 {
     j->needed = espi_needed_values(j->bound->kernel);
     j->reverse = espi_alloc_zero((size_t)workers, sizeof *j->reverse);
@@ -302,12 +302,12 @@ esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, co
     if (rows == 0) return ESP_OK;
     j.chunks = (rows + j.rows - 1) / j.rows;
     const int workers = espi_worker_count(run, j.chunks);
-    esp_status status = start_job(&j, workers, err);
+    esp_status status = make_buffers(&j, workers, err);
     if (status == ESP_OK) status = espi_parallel(run, "computing the gradient", j.chunks, one_chunk, &j, err);
     for (size_t i = 1; status == ESP_OK && i < j.chunks; i++) merge(&j.chunk[0], &j.chunk[i], bound);
     if (status == ESP_OK) status = back_norms(&j, err);
     if (status == ESP_OK) status = hand_out(&j, gradient, err);
-    end_job(&j, workers);
+    free_buffers(&j, workers);
     return status;
 }
 
@@ -315,9 +315,9 @@ esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side,
                                         const esp_run *run, double *gradient, esp_error *err)
 {
     gradient_sums j = {.bound = bound, .run = run, .chunks = 1};
-    esp_status status = start_job(&j, 1, err);
+    esp_status status = make_buffers(&j, 1, err);
     if (status == ESP_OK) status = back_diagonal(&j, bound->kernel->ops - 1, side, weight, &j.chunk[0], err);
     if (status == ESP_OK) status = hand_out(&j, gradient, err);
-    end_job(&j, 1);
+    free_buffers(&j, 1);
     return status;
 }

@@ -215,7 +215,7 @@ static void end_worker(pair_worker *w)
     espi_free(w->workspace);
 }
 
-static esp_status start_job(pair_gradients *j, esp_error *err)
+static esp_status make_buffers(pair_gradients *j, esp_error *err)
 {
     const esp_kernel *kernel = j->bound->kernel;
     j->places = espi_kernel_places(kernel);
@@ -235,7 +235,7 @@ static esp_status start_job(pair_gradients *j, esp_error *err)
     return ESP_OK;
 }
 
-static void end_job(pair_gradients *j)
+static void free_buffers(pair_gradients *j)
 {
     for (int i = 0; j->pair_worker != NULL && i < j->workers; i++) end_worker(&j->pair_worker[i]);
     for (size_t k = 0; j->self != NULL && k < j->bound->kernel->ops; k++) espi_free(j->self[k]);
@@ -263,10 +263,10 @@ esp_status esp_gram_gradient(const esp_kernel *kernel, const esp_dataset *data, 
     if (status == ESP_OK) status = espi_bind(kernel, data, data, run, &bound, err);
     if (status == ESP_OK && j.hypers > 0 && data->rows > 0) {
         j.bound = bound;
-        status = start_job(&j, err);
+        status = make_buffers(&j, err);
         if (status == ESP_OK) status = make_selves(&j, err);
         if (status == ESP_OK) status = espi_parallel(run, "computing the gradient", data->rows, one_row, &j, err);
-        end_job(&j);
+        free_buffers(&j);
     }
     espi_bound_free(bound);
     espi_hypers_free(j.hyper, j.hypers);

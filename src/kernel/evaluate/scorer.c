@@ -35,7 +35,7 @@ struct espi_scorer {
 };
 
 typedef struct scoring {
-    const espi_scorer *folded;
+    const espi_scorer *scorer;
     const espi_bound *bound; /* data against examples */
     score_worker *score_worker;
     double *scores;
@@ -103,32 +103,32 @@ static esp_status fold_term(const espi_scorer *j, size_t number, esp_error *err)
 /* The values of a term by its row: also the way out where folded numbers overflow. */
 static esp_status score_by_row(const scoring *j, const espi_term *t, size_t i, score_worker *w, esp_error *err)
 {
-    if (w->row == NULL) w->row = espi_alloc(j->folded->examples, sizeof *w->row);
+    if (w->row == NULL) w->row = espi_alloc(j->scorer->examples, sizeof *w->row);
     if (w->row == NULL) return espi_no_memory(err);
-    const esp_status status = espi_bound_row(w->workspace, t->op, i, 0, j->folded->examples, w->row, err);
-    for (size_t k = 0; k < j->folded->outputs; k++) w->score[k] = 0.0;
-    for (size_t n = 0; status == ESP_OK && n < j->folded->examples; n++)
-        for (size_t k = 0; k < j->folded->outputs; k++)
-            w->score[k] += t->weight * j->folded->coefficient[n * j->folded->outputs + k] * w->row[n];
+    const esp_status status = espi_bound_row(w->workspace, t->op, i, 0, j->scorer->examples, w->row, err);
+    for (size_t k = 0; k < j->scorer->outputs; k++) w->score[k] = 0.0;
+    for (size_t n = 0; status == ESP_OK && n < j->scorer->examples; n++)
+        for (size_t k = 0; k < j->scorer->outputs; k++)
+            w->score[k] += t->weight * j->scorer->coefficient[n * j->scorer->outputs + k] * w->row[n];
     return status;
 }
 
 static esp_status score_term(const scoring *j, size_t number, size_t i, score_worker *w, esp_error *err)
 {
-    const espi_term *t = &j->folded->term[number];
-    const void *folded = j->folded->folded[number];
+    const espi_term *t = &j->scorer->term[number];
+    const void *folded = j->scorer->folded[number];
     if (folded == NULL) return score_by_row(j, t, i, w, err);
     const espi_part *part = j->bound->part[t->number];
     const esp_status status = part->class->score(part, folded, w->workspace->part[t->number], i, w->score, err);
     if (status != ESP_OK) return status;
-    for (size_t k = 0; t->norm && k < j->folded->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
-    return espi_all_finite(w->score, j->folded->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
+    for (size_t k = 0; t->norm && k < j->scorer->outputs; k++) w->score[k] *= j->bound->norm[t->op].scale[ESPI_ROWS][i];
+    return espi_all_finite(w->score, j->scorer->outputs) ? ESP_OK : score_by_row(j, t, i, w, err);
 }
 
 static esp_status start_worker(const scoring *j, score_worker *w, const esp_run *run, esp_error *err)
 {
     if (w->workspace != NULL) return ESP_OK;
-    w->score = espi_alloc(j->folded->outputs, sizeof *w->score);
+    w->score = espi_alloc(j->scorer->outputs, sizeof *w->score);
     return w->score == NULL ? espi_no_memory(err) : espi_workspace_new(j->bound, run, &w->workspace, err);
 }
 
@@ -136,14 +136,14 @@ static esp_status score_example(void *context, size_t i, const espi_worker *thre
 {
     const scoring *j = context;
     score_worker *w = &j->score_worker[thread->number];
-    double *out = j->scores + i * j->folded->outputs;
+    double *out = j->scores + i * j->scorer->outputs;
     esp_status status = start_worker(j, w, thread->run, err);
-    for (size_t k = 0; k < j->folded->outputs; k++) out[k] = 0.0;
-    for (size_t t = 0; status == ESP_OK && t < j->folded->terms; t++) {
+    for (size_t k = 0; k < j->scorer->outputs; k++) out[k] = 0.0;
+    for (size_t t = 0; status == ESP_OK && t < j->scorer->terms; t++) {
         status = score_term(j, t, i, w, err);
-        for (size_t k = 0; status == ESP_OK && k < j->folded->outputs; k++) out[k] += w->score[k];
+        for (size_t k = 0; status == ESP_OK && k < j->scorer->outputs; k++) out[k] += w->score[k];
     }
-    if (status == ESP_OK && !espi_all_finite(out, j->folded->outputs))
+    if (status == ESP_OK && !espi_all_finite(out, j->scorer->outputs))
         return espi_fail(err, ESP_ERR_RANGE, "the score of example %zu is too large for a number", i + 1);
     return status;
 }
@@ -178,13 +178,13 @@ void espi_scorer_free(espi_scorer *f)
     espi_free(f);
 }
 
-esp_status espi_scorer_score(const espi_scorer *folded, const esp_dataset *data, const esp_run *run, double *scores,
+esp_status espi_scorer_score(const espi_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err)
 {
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind_to_cols(folded->bound, data, run, &bound, err);
-    scoring j = {.folded = folded, .bound = bound, .scores = scores};
+    esp_status status = espi_bind_to_cols(scorer->bound, data, run, &bound, err);
+    scoring j = {.scorer = scorer, .bound = bound, .scores = scores};
     j.score_worker = espi_alloc_zero((size_t)workers, sizeof *j.score_worker);
     if (status == ESP_OK && j.score_worker == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);

@@ -113,7 +113,7 @@ static bool is_shared(const esp_kernel *kernel, size_t leaf, const char *name)
 
 /* Puts the leaf in front of names that leaves have in common: of `lambda`, and of every `lambda.LABEL`. The places of
  * the hyperparameters rise, so that those of a leaf stand together. */
-static void tell_apart(list *l, const esp_kernel *kernel)
+static void make_different(list *l, const esp_kernel *kernel)
 {
     size_t leaf = 0;
     char *front = NULL;
@@ -178,7 +178,7 @@ esp_status espi_hypers_new(const esp_kernel *kernel, espi_hyper **out, size_t *c
             add_parameter(&l, &p[leaf->symbol[k].parameter], leaf->symbol[k].label, place + parameters + k,
                           leaf->symbol[k].value);
     }
-    tell_apart(&l, kernel);
+    make_different(&l, kernel);
     add_weights(&l, kernel);
     if (l.failed) {
         espi_hypers_free(l.hyper, l.count);

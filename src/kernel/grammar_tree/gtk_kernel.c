@@ -246,7 +246,7 @@ static esp_status dag_values(const gtk_part *t, espi_side side, size_t first, si
     return status;
 }
 
-typedef struct self_job {
+typedef struct gtk_self_values {
     const gtk_part *part;
     espi_side side;
     double *out;
@@ -255,11 +255,11 @@ typedef struct self_job {
         espi_gtk_tree tree;
         espi_gtk_scratch scratch;
     } * worker; /* per thread */
-} self_job;
+} gtk_self_values;
 
 static esp_status self_value(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const self_job *j = context;
+    const gtk_self_values *j = context;
     struct self_worker *w = &j->worker[thread->number];
     const espi_forest *f = forest_of(j->part, j->side);
     /* Along a chain that repeats, the columns of a DAG converge, where pairs of nodes would all be visited. */
@@ -276,7 +276,7 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
     const gtk_part *t = view(part);
     const size_t count = forest_of(t, side)->roots;
     const int workers = espi_worker_count(run, count);
-    self_job j = {.part = t, .side = side, .out = out};
+    gtk_self_values j = {.part = t, .side = side, .out = out};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", count, self_value, &j, err);
@@ -353,7 +353,7 @@ enum { CHUNK = 32 }; /* trees that share a DAG, to which each is matched: making
 /* The gradient of the self-values of a chunk. */
 static esp_status chunk_gradient(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const self_job *j = context;
+    const gtk_self_values *j = context;
     const size_t first = item * CHUNK, trees = forest_of(j->part, j->side)->roots;
     const size_t last = trees - first < CHUNK ? trees : first + CHUNK;
     double value[CHUNK * ESPI_GTK_LANES], *sum = j->out + item * ESPI_GTK_LANES;
@@ -374,7 +374,7 @@ static esp_status gradient_diagonal(const espi_part *part, espi_side side, const
     }
     if (status != ESP_OK) return status;
     const size_t items = (forest_of(view(part), side)->roots + CHUNK - 1) / CHUNK;
-    self_job j = {.part = view(part), .side = side, .weight = weight};
+    gtk_self_values j = {.part = view(part), .side = side, .weight = weight};
     j.out = espi_alloc_zero(items, ESPI_GTK_LANES * sizeof *j.out);
     status =
         j.out == NULL ? espi_no_memory(err) : espi_parallel(run, "preparing the norms", items, chunk_gradient, &j, err);
@@ -427,9 +427,9 @@ static esp_status score(const espi_part *part, const void *pointer, void *work, 
 
 /* ----------------------------------------------------------------- table */
 
-#define SHARE(name, help, fallback)                                                                                    \
+#define SHARE(name, help, default_value)                                                                               \
     {                                                                                                                  \
-        .info = {name, help, fallback, "a number from 0 to 1", ESP_KIND_NUMBER}, .low = 0.0, .high = 1.0,              \
+        .info = {name, help, default_value, "a number from 0 to 1", ESP_KIND_NUMBER}, .low = 0.0, .high = 1.0,         \
         .draw_low = 0.01, .draw_high = 1.0                                                                             \
     }
 #define SWITCH(name, help)                                                                                             \

@@ -62,6 +62,9 @@ bool *espi_rules_optional(const espi_rules *rules, const espi_forest *forest, si
 /* The class of each symbol of the forest, or ESPI_NO_SYMBOL; NULL if memory is out. */
 uint32_t *espi_rules_classes(const espi_rules *rules, const espi_forest *forest);
 
+/* The column of trees of this name, or, without a name, the only one. */
+esp_status espi_rules_trees(const esp_dataset *data, const char *name, const espi_forest **out, esp_error *err);
+
 /* Adds a label to a text, with backslashes where it needs them. */
 void espi_rules_add_label(espi_text *text, const char *label, size_t size);
 /* Whether a file of rules can hold the label: it has no control characters. */

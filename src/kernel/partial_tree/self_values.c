@@ -18,15 +18,15 @@ typedef struct self_worker {
     espi_ptk_cells cells;
 } self_worker;
 
-typedef struct self_job {
+typedef struct ptk_self_values {
     const espi_ptk_values *values;
     const espi_ptk_trees *trees;
     size_t lanes;
     double *value;
     self_worker *worker; /* per thread */
-} self_job;
+} ptk_self_values;
 
-static bool start_worker(const self_job *j, self_worker *w)
+static bool start_worker(const ptk_self_values *j, self_worker *w)
 {
     if (w->excess == NULL) w->excess = espi_alloc(SMALL * SMALL, sizeof *w->excess);
     if (w->count == NULL) w->count = espi_alloc_zero(j->trees->name.count, sizeof *w->count);
@@ -51,7 +51,7 @@ static double *excess_of(const self_worker *w, size_t a, size_t b)
 }
 
 /* The cells of nodes a >= b of one small tree, and their values. False: out of memory. */
-static bool find_cells(const self_job *j, const espi_ptk_tree *tree, size_t a, size_t b, self_worker *w)
+static bool find_cells(const ptk_self_values *j, const espi_ptk_tree *tree, size_t a, size_t b, self_worker *w)
 {
     const espi_ptk_trees *t = j->trees;
     const espi_ptk_shape *p = &t->shape[tree->node[a].shape], *q = &t->shape[tree->node[b].shape];
@@ -76,7 +76,7 @@ static bool find_cells(const self_job *j, const espi_ptk_tree *tree, size_t a, s
     return true;
 }
 
-static double sum_constants(const self_job *j, const espi_ptk_tree *tree, double *count)
+static double sum_constants(const ptk_self_values *j, const espi_ptk_tree *tree, double *count)
 {
     const espi_ptk_map *names = &j->trees->name;
     double sum = 0.0;
@@ -93,7 +93,7 @@ static double sum_constants(const self_job *j, const espi_ptk_tree *tree, double
     return sum;
 }
 
-static bool small_value(const self_job *j, const espi_ptk_tree *tree, self_worker *w, double *sum)
+static bool small_value(const ptk_self_values *j, const espi_ptk_tree *tree, self_worker *w, double *sum)
 {
     const espi_ptk_shape *shape = j->trees->shape;
     *sum = sum_constants(j, tree, w->count);
@@ -114,8 +114,8 @@ static bool small_value(const self_job *j, const espi_ptk_tree *tree, self_worke
 /* ------------------------------------------------------------- large trees */
 
 /* By an index of this tree alone, so that its cost does not depend on the other trees. */
-static esp_status large_value(const self_job *j, size_t i, espi_ptk_builder *builder, const esp_run *run, double *value,
-                              esp_error *err)
+static esp_status large_value(const ptk_self_values *j, size_t i, espi_ptk_builder *builder, const esp_run *run,
+                              double *value, esp_error *err)
 {
     const espi_forest *forest = j->trees->forest;
     espi_ptk_trees trees = {0};
@@ -143,7 +143,7 @@ static esp_status large_value(const self_job *j, size_t i, espi_ptk_builder *bui
 
 static esp_status self_chunk(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const self_job *j = context;
+    const ptk_self_values *j = context;
     const size_t end = (item + 1) * CHUNK < j->trees->trees ? (item + 1) * CHUNK : j->trees->trees;
     esp_status status = ESP_OK;
     self_worker *w = &j->worker[thread->number];
@@ -165,7 +165,7 @@ esp_status espi_ptk_self_values(const espi_ptk_values *values, const espi_ptk_tr
 {
     const size_t items = (trees->trees + CHUNK - 1) / CHUNK;
     const int workers = espi_worker_count(run, items);
-    self_job j = {.values = values, .trees = trees, .lanes = lanes, .value = value};
+    ptk_self_values j = {.values = values, .trees = trees, .lanes = lanes, .value = value};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", items, self_chunk, &j, err);

@@ -128,8 +128,8 @@ static esp_status make_block(seq_part *p, const esp_run *run, esp_error *err)
     return ESP_OK;
 }
 
-static esp_status prepare(seq_part *p, const espi_column *rows, const espi_column *cols, const esp_run *run,
-                          esp_error *err)
+static esp_status make_index(seq_part *p, const espi_column *rows, const espi_column *cols, const esp_run *run,
+                             esp_error *err)
 {
     if (!share_symbols(p, rows, cols)) return espi_no_memory(err);
     esp_status status = check_memory(p, 1.0, err);
@@ -155,7 +155,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     p->memory = run != NULL ? run->memory : 0;
     p->rows = seqs_of(rows);
     p->cols = seqs_of(cols);
-    const esp_status status = prepare(p, rows, cols, run, err);
+    const esp_status status = make_index(p, rows, cols, run, err);
     if (status == ESP_OK) *out = &p->part;
     else release(&p->part);
     return status;

@@ -156,7 +156,7 @@ static bool extend(miner *m, const list *u, uint32_t number)
 }
 
 /* Tells the pattern to the sink. */
-static bool tell(miner *m, const list *u, uint32_t parent, uint32_t *number)
+static bool offer(miner *m, const list *u, uint32_t parent, uint32_t *number)
 {
     size_t count = 0;
     if (!espi_reserve(&m->posting, &m->posting_capacity, u->end - u->first, sizeof *m->posting)) return false;
@@ -181,7 +181,7 @@ static esp_status search(miner *m, const esp_run *run, bool *done, esp_error *er
         }
         const list u = m->list[f->next++];
         uint32_t number;
-        if (!tell(m, &u, f->number, &number)) return espi_no_memory(err);
+        if (!offer(m, &u, f->number, &number)) return espi_no_memory(err);
         if (m->frames < m->of->rule->n && m->effort <= m->of->effort && !extend(m, &u, number))
             return espi_no_memory(err);
         if (m->effort - m->asked < PATIENCE) continue;

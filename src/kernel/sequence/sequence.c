@@ -190,17 +190,17 @@ bool espi_seq_wide(const espi_seq_rule *rule, const espi_seq *a, const espi_seq 
 typedef esp_status (*pair_function)(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b,
                                     espi_seq_scratch *scratch, double *value, esp_error *err);
 
-typedef struct self_job {
+typedef struct seq_self_values {
     pair_function function;
     const espi_seq_rule *rule;
     const espi_seqs *seqs;
     espi_seq_scratch *scratch; /* per worker */
     double *value;
-} self_job;
+} seq_self_values;
 
 static esp_status self_value(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    const self_job *j = context;
+    const seq_self_values *j = context;
     espi_seq_scratch *scratch = &j->scratch[worker->number];
     const espi_seq s = espi_seq_of(j->seqs, item);
     scratch->run = worker->run;
@@ -211,7 +211,7 @@ static esp_status with_themselves(pair_function function, const espi_seq_rule *r
                                   const esp_run *run, double *value, esp_error *err)
 {
     const int workers = espi_worker_count(run, seqs->count);
-    self_job j = {.function = function, .rule = rule, .seqs = seqs, .value = value};
+    seq_self_values j = {.function = function, .rule = rule, .seqs = seqs, .value = value};
     j.scratch = espi_alloc_zero((size_t)workers, sizeof *j.scratch);
     if (j.scratch == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "computing the kernel", seqs->count, self_value, &j, err);

@@ -99,7 +99,7 @@ static bool small_gradient(const espi_plan *plan, const espi_decay *decay, espi_
     return true;
 }
 
-typedef struct self_job {
+typedef struct tree_self_values {
     const espi_plans *plans;
     const espi_decay *decay;
     size_t groups;
@@ -109,7 +109,7 @@ typedef struct self_job {
     const double *weight;      /* of gradients: per tree, and ... */
     size_t places;
     double *gradient; /* ... `places` numbers per chunk */
-} self_job;
+} tree_self_values;
 
 /* A large tree in numbers of its own, so that its cost does not depend on the other trees. */
 typedef struct local_tree {
@@ -242,7 +242,7 @@ esp_status espi_self_value(const espi_plan *plan, const espi_decay *decay, size_
     return ESP_OK;
 }
 
-static esp_status tree_gradient(const self_job *j, const espi_plan *plan, espi_self_scratch *scratch,
+static esp_status tree_gradient(const tree_self_values *j, const espi_plan *plan, espi_self_scratch *scratch,
                                 const esp_run *run, double weight, double *gradient, esp_error *err)
 {
     const bool small = plan->nodes <= SMALL;
@@ -254,7 +254,7 @@ static esp_status tree_gradient(const self_job *j, const espi_plan *plan, espi_s
 
 static esp_status self_chunk(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
-    const self_job *j = context;
+    const tree_self_values *j = context;
     esp_status status = ESP_OK;
     for (size_t k = 0; status == ESP_OK && k < j->plans->chunk[item].trees; k++) {
         const size_t i = item * ESPI_PLAN_CHUNK + k;
@@ -267,7 +267,7 @@ static esp_status self_chunk(void *context, size_t item, const espi_worker *thre
     return status;
 }
 
-static esp_status run_chunks(self_job *j, const char *stage, esp_error *err)
+static esp_status run_chunks(tree_self_values *j, const char *stage, esp_error *err)
 {
     const int workers = espi_worker_count(j->run, j->plans->chunks);
     j->worker = espi_alloc_zero((size_t)workers, sizeof *j->worker);
@@ -281,14 +281,15 @@ static esp_status run_chunks(self_job *j, const char *stage, esp_error *err)
 esp_status espi_self_values(const espi_plans *plans, const espi_decay *decay, size_t groups, const esp_run *run,
                             double *value, esp_error *err)
 {
-    self_job j = {.plans = plans, .decay = decay, .groups = groups, .value = value, .run = run};
+    tree_self_values j = {.plans = plans, .decay = decay, .groups = groups, .value = value, .run = run};
     return run_chunks(&j, "preparing the norms", err);
 }
 
 esp_status espi_self_gradient(const espi_plans *plans, const espi_decay *decay, size_t groups, const double *weight,
                               size_t places, const esp_run *run, double *gradient, esp_error *err)
 {
-    self_job j = {.plans = plans, .decay = decay, .groups = groups, .run = run, .weight = weight, .places = places};
+    tree_self_values j = {
+        .plans = plans, .decay = decay, .groups = groups, .run = run, .weight = weight, .places = places};
     j.gradient = espi_alloc_zero(plans->chunks, places * sizeof *j.gradient);
     if (j.gradient == NULL) return espi_no_memory(err);
     const esp_status status = run_chunks(&j, "differentiating the norms", err);
@@ -309,7 +310,7 @@ typedef struct matching {
     uint32_t *uses;     /* of a node of `b`, still to come */
 } matching;
 
-static bool prepare(matching *m)
+static bool make_matching(matching *m)
 {
     m->sorted = espi_alloc(m->a->nodes + m->a->words + m->b->words, sizeof *m->sorted);
     m->place = espi_alloc(m->a->nodes, sizeof *m->place);
@@ -399,7 +400,7 @@ bool espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *de
 {
     matching m = {.a = a, .b = b, .decay = decay};
     *value = espi_wide_of(0.0);
-    bool ok = prepare(&m);
+    bool ok = make_matching(&m);
     if (ok) *value = word_sum(&m);
     for (size_t i = 0; ok && i < b->nodes; i++) ok = visit(&m, i, value);
     for (size_t i = 0; m.column != NULL && i < b->nodes; i++) drop_column(&m, i);

@@ -33,7 +33,7 @@ typedef struct postings { /* trees kept that have a leaf */
     size_t count, capacity;
 } postings;
 
-typedef struct tree_part {
+typedef struct growing_tree {
     espi_growing_part part;
     const espi_leaf *leaf;
     const espi_forest *forest;
@@ -71,13 +71,13 @@ typedef struct tree_part {
     size_t words, word_capacity;
     postings *list; /* per symbol */
     size_t lists, list_capacity;
-} tree_part;
+} growing_tree;
 
-static tree_part *view(espi_growing_part *part) { return (tree_part *)(void *)part; }
+static growing_tree *view(espi_growing_part *part) { return (growing_tree *)(void *)part; }
 
 static void close_part(espi_growing_part *part)
 {
-    tree_part *t = view(part);
+    growing_tree *t = view(part);
     if (t == NULL) return;
     espi_planner_free(t->planner);
     espi_matcher_free(t->matcher);
@@ -105,7 +105,7 @@ static void close_part(espi_growing_part *part)
 static esp_status open_part(const espi_leaf *leaf, const espi_column *column, espi_form form, size_t outputs, bool rows,
                             const esp_run *run, espi_growing_part **out, esp_error *err)
 {
-    tree_part *t = espi_alloc_zero(1, sizeof *t);
+    growing_tree *t = espi_alloc_zero(1, sizeof *t);
     *out = NULL;
     if (t == NULL) return espi_no_memory(err);
     t->part.class = leaf->class;
@@ -134,7 +134,7 @@ static esp_status open_part(const espi_leaf *leaf, const espi_column *column, es
 
 /* ---------------------------------------------------------- the tree at hand */
 
-static bool set_decay(tree_part *t)
+static bool set_decay(growing_tree *t)
 {
     const size_t productions = t->forest->productions;
     if (!espi_reserve(&t->lambda, &t->lambda_capacity, productions, sizeof *t->lambda) ||
@@ -146,14 +146,14 @@ static bool set_decay(tree_part *t)
     return true;
 }
 
-static bool add_leaf(tree_part *t, espi_ref leaf, double count)
+static bool add_leaf(growing_tree *t, espi_ref leaf, double count)
 {
     if (!espi_reserve(&t->leaves, &t->leaf_capacity, t->leaf_kinds + 1, sizeof *t->leaves)) return false;
     t->leaves[t->leaf_kinds++] = (leaf_count){.symbol = espi_leaf_symbol(leaf), .count = count};
     return true;
 }
 
-static bool add_leaves_of(tree_part *t, espi_ref vertex, double count)
+static bool add_leaves_of(growing_tree *t, espi_ref vertex, double count)
 {
     const espi_ref *child = t->forest->child + t->forest->vertex[vertex].children;
     bool ok = true;
@@ -169,7 +169,7 @@ static int by_symbol(const void *x, const void *y)
 }
 
 /* How often each leaf occurs; once in the list, so that its square is right. */
-static bool count_leaves(tree_part *t)
+static bool count_leaves(growing_tree *t)
 {
     bool ok = true;
     size_t kinds = 0;
@@ -192,7 +192,7 @@ static bool count_leaves(tree_part *t)
 
 static esp_status look(espi_growing_part *part, size_t row, esp_error *err)
 {
-    tree_part *t = view(part);
+    growing_tree *t = view(part);
     t->root = t->forest->root[row];
     bool ok = set_decay(t) && espi_planner_make(t->planner, t->root, &t->plan);
     if (ok && t->algorithm != ESPI_DAG) ok = espi_flat_fill(&t->at_hand, t->forest, t->root, NULL);
@@ -202,7 +202,7 @@ static esp_status look(espi_growing_part *part, size_t row, esp_error *err)
 
 static esp_status self(espi_growing_part *part, double *value, esp_error *err)
 {
-    tree_part *t = view(part);
+    growing_tree *t = view(part);
     esp_status status = ESP_OK;
     if (t->algorithm == ESPI_DAG)
         status = espi_self_value(&t->plan, &t->decay, t->forest->productions, &t->self, t->run, value, err);
@@ -215,7 +215,7 @@ static esp_status self(espi_growing_part *part, double *value, esp_error *err)
 
 /* -------------------------------------------------------------------- values */
 
-static bool pair(tree_part *t, size_t example, double *value)
+static bool pair(growing_tree *t, size_t example, double *value)
 {
     return (t->algorithm == ESPI_FTK ? espi_ftk : espi_qtk)(&t->at_hand, &t->flat[example], &t->decay, &t->scratch,
                                                             value);
@@ -223,7 +223,7 @@ static bool pair(tree_part *t, size_t example, double *value)
 
 static esp_status row(espi_growing_part *part, double *out, esp_error *err)
 {
-    tree_part *t = view(part);
+    growing_tree *t = view(part);
     esp_status status = ESP_OK;
     for (size_t e = 0; e < t->kept; e++) out[e] = 0.0;
     if (t->algorithm == ESPI_DAG) status = espi_match_row(t->matcher, &t->plan, 0, t->kept, out, err);
@@ -241,7 +241,7 @@ static esp_status row(espi_growing_part *part, double *out, esp_error *err)
 
 static esp_status score(espi_growing_part *part, double *out, double *magnitude, esp_error *err)
 {
-    tree_part *t = view(part);
+    growing_tree *t = view(part);
     double *score = t->sums;
     esp_status status = ESP_OK;
     for (size_t k = 0; k < t->width; k++) score[k] = 0.0;
@@ -264,7 +264,7 @@ static esp_status score(espi_growing_part *part, double *out, double *magnitude,
 /* ------------------------------------------------------------------- keeping */
 
 /* f for all groups of the DAG. */
-static bool fit_groups(tree_part *t)
+static bool fit_groups(growing_tree *t)
 {
     if (!espi_reserve(&t->f, &t->f_room, t->dag.groups, sizeof *t->f)) return false;
     if (t->f_groups == t->f_room) return true;
@@ -278,7 +278,7 @@ static bool fit_groups(tree_part *t)
 }
 
 /* f of a group that may have grown: as long as the group has room, an output behind the other. */
-static double *weights_of(tree_part *t, uint32_t g)
+static double *weights_of(growing_tree *t, uint32_t g)
 {
     const espi_group *group = &t->dag.group[g];
     const size_t had = t->f_capacity[g], size = group->inner == 0 ? 1 : group->capacity;
@@ -291,7 +291,7 @@ static double *weights_of(tree_part *t, uint32_t g)
     return t->f[g] = f;
 }
 
-static bool add_weight(tree_part *t, uint32_t group, uint32_t vertex, double count, const double *coefficient)
+static bool add_weight(growing_tree *t, uint32_t group, uint32_t vertex, double count, const double *coefficient)
 {
     double *f = weights_of(t, group);
     if (f == NULL) return false;
@@ -300,7 +300,7 @@ static bool add_weight(tree_part *t, uint32_t group, uint32_t vertex, double cou
     return true;
 }
 
-static bool keep_dag(tree_part *t, const double *coefficient)
+static bool keep_dag(growing_tree *t, const double *coefficient)
 {
     if (!espi_dag_insert(&t->dag, &t->plan)) return false;
     if (t->rows) return true;
@@ -316,7 +316,7 @@ static bool keep_dag(tree_part *t, const double *coefficient)
     return ok;
 }
 
-static bool keep_flat(tree_part *t, const double *coefficient)
+static bool keep_flat(growing_tree *t, const double *coefficient)
 {
     if (!espi_reserve(&t->flat, &t->flat_capacity, t->kept + 1, sizeof *t->flat) ||
         !espi_reserve(&t->coefficient, &t->coefficient_capacity, (t->kept + 1) * t->width, sizeof *t->coefficient))
@@ -327,7 +327,7 @@ static bool keep_flat(tree_part *t, const double *coefficient)
     return true;
 }
 
-static bool keep_leaf(tree_part *t, leaf_count leaf, const double *coefficient)
+static bool keep_leaf(growing_tree *t, leaf_count leaf, const double *coefficient)
 {
     const size_t symbols = leaf.symbol + (size_t)1, had = t->word_capacity;
     if (t->rows) {
@@ -347,7 +347,7 @@ static bool keep_leaf(tree_part *t, leaf_count leaf, const double *coefficient)
 
 static esp_status keep(espi_growing_part *part, const double *coefficient, esp_error *err)
 {
-    tree_part *t = view(part);
+    growing_tree *t = view(part);
     bool ok = true;
     t->added[t->width - 1] = 0.0;
     for (size_t k = 0; k + 1 < t->width; k++) {
@@ -366,7 +366,7 @@ static esp_status keep(espi_growing_part *part, const double *coefficient, esp_e
 
 static void measure(const espi_growing_part *part, espi_growing_size *size)
 {
-    const tree_part *t = (const tree_part *)(const void *)part;
+    const growing_tree *t = (const growing_tree *)(const void *)part;
     size->nodes += t->nodes;
     if (t->algorithm == ESPI_DAG) {
         size->bytes += espi_dag_bytes(&t->dag);

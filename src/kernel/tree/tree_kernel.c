@@ -196,7 +196,7 @@ static esp_status make_plans(tree_part *t, const esp_run *run, esp_error *err)
     return espi_plans_make(&t->row_plans, t->rows, t->shared, t->productions, run, err);
 }
 
-static bool prepare(tree_part *t)
+static bool make_dag_or_flats(tree_part *t)
 {
     if (t->algorithm == ESPI_DAG && t->base != t) return true;
     if (t->algorithm == ESPI_DAG) {
@@ -212,7 +212,7 @@ static bool prepare(tree_part *t)
     return t->base->flat_cols != NULL && (t->rows == t->cols || t->flat_rows != NULL);
 }
 
-static bool prepare_words(tree_part *t, const espi_column *rows, const espi_column *cols)
+static bool make_words(tree_part *t, const espi_column *rows, const espi_column *cols)
 {
     if (t->bow == 0.0) return true;
     if (t->base == t && !(espi_bag_make(&t->col_words, cols, &t->words, true) &&
@@ -236,7 +236,7 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     t->algorithm = (espi_tree_algorithm)espi_leaf_value(leaf, "algorithm");
     esp_status status = share_productions(t) && set_decay(t, leaf) ? ESP_OK : espi_no_memory(err);
     if (status == ESP_OK) status = make_plans(t, run, err);
-    if (status == ESP_OK && !(prepare(t) && prepare_words(t, rows, cols))) status = espi_no_memory(err);
+    if (status == ESP_OK && !(make_dag_or_flats(t) && make_words(t, rows, cols))) status = espi_no_memory(err);
     if (status == ESP_OK) *out = &t->part;
     else release(&t->part);
     return status;

@@ -121,11 +121,11 @@ typedef struct training {
     const espi_gp_settings *settings;
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
-    double *target;       /* as the process sees them */
-    double mean, scale;   /* the targets are mean + scale times these */
-    double spread;        /* the variance of these */
-    bool constant;        /* they are all 0 */
-    espi_inducing sparse; /* with inducing examples: these */
+    double *target;         /* as the process sees them */
+    double mean, scale;     /* the targets are mean + scale times these */
+    double spread;          /* the variance of these */
+    bool constant;          /* they are all 0 */
+    espi_inducing inducing; /* with inducing examples: these */
     espi_gp_space space;
     espi_gp_found found;
     bool cancelled;
@@ -190,7 +190,7 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
         return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu examples takes %s; the limit is %s", n,
                          espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
-    if (t->problem.sparse != NULL) {
+    if (t->problem.inducing != NULL) {
         const size_t pivots = t->settings->inducing < n ? t->settings->inducing : n;
         const esp_status status = espi_low_rank_room(pivots, n, run, err);
         if (status != ESP_OK) return status;
@@ -220,7 +220,7 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
     t->problem.target = t->target;
     t->problem.count = targets->count;
     t->problem.constant_mean = t->settings->constant_mean;
-    t->problem.sparse = inducing ? &t->sparse : NULL;
+    t->problem.inducing = inducing ? &t->inducing : NULL;
     t->found.shift = -(double)targets->count * log(t->scale);
     if (status == ESP_OK)
         status =
@@ -242,7 +242,7 @@ static void end_training(training *t)
 {
     for (size_t k = 0; k < 3; k++) espi_free(t->problem.matrix[k]);
     espi_free(t->problem.vector);
-    espi_inducing_free(&t->sparse);
+    espi_inducing_free(&t->inducing);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);
@@ -250,16 +250,6 @@ static void end_training(training *t)
 }
 
 /* ------------------------------------------------------------------ model */
-
-static void add_number(espi_text *text, const char *key, double value)
-{
-    char digits[32];
-    espi_number_print(value, digits);
-    espi_text_string(text, key);
-    espi_text_string(text, "\t");
-    espi_text_string(text, digits);
-    espi_text_string(text, "\n");
-}
 
 /* Variables that ended at a bound: "at a bound<TAB>lambda 1". */
 static void add_bounds(espi_text *text, const training *t)
@@ -282,12 +272,12 @@ static char *summary_text(const training *t)
     char line[160];
     snprintf(line, sizeof line, "trained-on\t%zu\n", t->problem.count);
     espi_text_string(&text, line);
-    if (t->problem.sparse != NULL) {
-        snprintf(line, sizeof line, "inducing\t%zu\n", t->sparse.pivots);
+    if (t->problem.inducing != NULL) {
+        snprintf(line, sizeof line, "inducing\t%zu\n", t->inducing.pivots);
         espi_text_string(&text, line);
     }
-    add_number(&text, t->likelihood->value, t->found.point.value + t->found.shift);
-    if (t->found.point.jitter > 0.0) add_number(&text, "jitter", t->found.point.jitter);
+    espi_text_fact(&text, t->likelihood->value, t->found.point.value + t->found.shift);
+    if (t->found.point.jitter > 0.0) espi_text_fact(&text, "jitter", t->found.point.jitter);
     add_bounds(&text, t);
     snprintf(line, sizeof line, "runs\t%zu\niterations\t%zu\nend\t%s\n", t->found.runs, t->found.iterations,
              t->cancelled  ? "interrupted"
@@ -301,9 +291,9 @@ static char *summary_text(const training *t)
 static esp_status take_examples(esp_model *m, training *t, esp_error *err)
 {
     const size_t n = t->problem.count;
-    if (t->problem.sparse != NULL) {
-        m->support = t->sparse.support;
-        t->sparse.support = NULL;
+    if (t->problem.inducing != NULL) {
+        m->support = t->inducing.support;
+        t->inducing.support = NULL;
         return ESP_OK;
     }
     bool *all = espi_alloc(n, sizeof *all);
@@ -316,8 +306,8 @@ static esp_status take_examples(esp_model *m, training *t, esp_error *err)
 
 static esp_status fill_support(esp_model *m, training *t, esp_error *err)
 {
-    espi_low_rank *sparse = t->problem.sparse != NULL ? &t->sparse.bound : NULL;
-    const double *coefficient = sparse != NULL ? sparse->coefficient : t->found.point.coefficient;
+    espi_low_rank *low_rank = t->problem.inducing != NULL ? &t->inducing.bound : NULL;
+    const double *coefficient = low_rank != NULL ? low_rank->coefficient : t->found.point.coefficient;
     const esp_status status = take_examples(m, t, err);
     if (status != ESP_OK) return status;
     const size_t n = m->support->rows;
@@ -330,10 +320,10 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
     p->jitter = t->found.point.jitter;
     m->bias[0] = t->mean + t->scale * t->found.point.mean;
     for (size_t i = 0; i < n; i++) m->coefficient[i] = t->scale * coefficient[i];
-    if (sparse != NULL) {
-        espi_low_rank_posterior(sparse, sparse->w_mm); /* no one needs these weights any more */
-        p->reduction = sparse->w_mm;
-        sparse->w_mm = NULL;
+    if (low_rank != NULL) {
+        espi_low_rank_posterior(low_rank, low_rank->w_mm); /* no one needs these weights any more */
+        p->reduction = low_rank->w_mm;
+        low_rank->w_mm = NULL;
     }
     if (m->classes == 0) return ESP_OK;
     p->curvature = espi_alloc(n, sizeof *p->curvature);

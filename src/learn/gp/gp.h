@@ -13,7 +13,7 @@
 #define ESPI_LEARN_GP_GP_H
 
 #include "kernel/expression/hyper.h"
-#include "learn/gp/low_rank.h"
+#include "learn/gp/inducing.h"
 #include "learn/learner.h"
 
 /* --------------------------------------------------------------- settings */
@@ -40,9 +40,9 @@ typedef struct espi_gp_problem {
     const double *target;
     size_t count;
     bool constant_mean;
-    double *matrix[3];     /* count x count numbers each: room for the likelihood; as many as it says */
-    double *vector;        /* 8 x count numbers */
-    espi_inducing *sparse; /* of espi_gp_inducing: its pivots, and its room */
+    double *matrix[3];       /* count x count numbers each: room for the likelihood; as many as it says */
+    double *vector;          /* 8 x count numbers */
+    espi_inducing *inducing; /* of espi_gp_inducing: its pivots, and its room */
 } espi_gp_problem;
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
@@ -133,7 +133,7 @@ esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, 
                           const espi_gp_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err);
 
 /* The same with espi_gp_inducing: pivots are drawn at the first values, and again at the best ones, from which the
- * search goes on; what has the higher bound counts. problem->sparse is zeros at first. It is set to the pivots of the
+ * search goes on; what has the higher bound counts. problem->inducing is zeros at first. It is set to the pivots of the
  * best point and, if that is wanted (`keep`) or no one cancels, solved there. `found` is as in espi_gp_search. */
 esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *problem,
                                    const espi_gp_settings *settings, bool keep, const esp_run *run,

@@ -1,129 +1,137 @@
-/* Regression with inducing examples: the bound of low_rank.h in the place of the likelihood.
- *
- *     pivots S1 at the first values ─▶ search ─▶ best values v1 ─▶ pivots S2 at v1 ─▶ search from v1 ─▶ v2
- *
- * The bound is one of the same log likelihood whatever the pivots are, so that (S1, v1) and (S2, v2) can be compared:
- * the higher one is the result. Pivots that move with the values would make a bound that jumps. */
-#include "base/alloc.h"
-#include "base/number.h"
-#include "base/parallel.h"
-#include "base/status.h"
-#include "learn/gp/gp.h"
+/* Inducing examples of a Gaussian process: drawn, and the bound of a kernel over a dataset with them. */
+#include "learn/gp/inducing.h"
 
-#include <stdio.h>
+#include "base/alloc.h"
+#include "base/sort.h"
+#include "base/status.h"
+#include "kernel/expression/columns.h"
+
 #include <string.h>
 
-static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, double noise, const esp_run *run,
-                           espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err)
+static void free_choice(espi_inducing *s)
 {
-    const espi_low_rank *b = &p->sparse->bound;
-    const esp_status status =
-        espi_inducing_evaluate(p->sparse, kernel, p->target, noise, p->constant_mean, run, gradient, err);
-    if (status != ESP_OK) return status;
-    if (!espi_all_finite(b->coefficient, b->pivots))
-        return espi_fail(err, ESP_ERR_RANGE, "a coefficient is too large for a number; raise noise");
-    point->value = b->value;
-    point->mean = b->mean;
-    point->jitter = b->jitter;
-    *noise_gradient = b->noise_gradient;
-    memset(point->coefficient, 0, p->count * sizeof *point->coefficient);
-    for (size_t i = 0; i < b->pivots; i++) point->coefficient[p->sparse->pivot[i]] = b->coefficient[i];
+    espi_free(s->pivot);
+    esp_dataset_free(s->support);
+    espi_low_rank_free(&s->bound);
+}
+
+void espi_inducing_free(espi_inducing *s)
+{
+    free_choice(s);
+    *s = (espi_inducing){0};
+}
+
+static esp_status draw(espi_inducing *s, const esp_kernel *kernel, size_t count, uint64_t seed, const esp_run *run,
+                       esp_error *err)
+{
+    const espi_pivot_options options = {.count = count, .seed = seed};
+    espi_bound *bound = NULL;
+    espi_pivots pivots = {0};
+    esp_status status = espi_bind(kernel, s->data, s->data, run, &bound, err);
+    if (status == ESP_OK) status = espi_pivots_draw(bound, &options, run, &pivots, err);
+    espi_bound_free(bound);
+    if (status == ESP_OK && pivots.count == 0)
+        status = espi_fail(err, ESP_ERR_RANGE, "the kernel is 0 for every example: there is nothing to learn from");
+    if (status != ESP_OK) {
+        espi_pivots_free(&pivots);
+        return status;
+    }
+    espi_sort_numbers(pivots.example, pivots.count);
+    s->pivots = pivots.count;
+    s->pivot = pivots.example;
     return ESP_OK;
 }
 
-const espi_gp_likelihood espi_gp_inducing = {
-    .name = "gaussian", .value = "log likelihood bound", .noisy = true, .matrices = 0, .evaluate = evaluate};
-
-/* ----------------------------------------------------------------- search */
-
-static esp_status choose(const espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
-                         const char *where, const esp_run *run, esp_error *err)
+static esp_status copy_support(espi_inducing *s, const esp_kernel *kernel, esp_error *err)
 {
-    char line[120];
-    const esp_status status =
-        espi_inducing_choose(p->sparse, space->kernel, p->data, settings->inducing, settings->common.seed, run, err);
-    if (status != ESP_OK) return status;
-    snprintf(line, sizeof line, "%zu inducing examples drawn at the %s hyperparameters", p->sparse->pivots, where);
-    espi_message(run, line);
-    return ESP_OK;
-}
-
-/* From the best values on, with new pivots. ESP_ERR_RANGE: there is no bound for these. */
-static esp_status go_on(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
-                        const esp_run *run, const espi_gp_found *found, espi_gp_found *again, esp_error *err)
-{
-    espi_gp_settings own = *settings;
-    own.restarts = 0;
-    again->value = espi_alloc_zero(space->variables, sizeof *again->value);
-    if (again->value == NULL || !espi_gp_point_make(&again->point, p->count)) return espi_no_memory(err);
-    for (size_t v = 0; v < space->variables; v++) space->moving[v].start = found->value[v];
-    return espi_gp_search(space, p, &espi_gp_inducing, &own, run, again, err);
-}
-
-static void take_better(espi_gp_found *found, espi_gp_found *again)
-{
-    const espi_gp_found worse = *found;
-    found->point = again->point;
-    found->value = again->value;
-    found->objective = again->objective;
-    found->end = again->end;
-    again->point = worse.point;
-    again->value = worse.value;
-}
-
-static esp_status search_again(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
-                               const esp_run *run, espi_gp_found *found, esp_error *err)
-{
-    espi_inducing *sparse = p->sparse;
-    espi_gp_found again = {.shift = found->shift};
-    uint32_t *first = sparse->pivot;
-    const size_t count = sparse->pivots;
-    esp_error own; /* what fails here is told, even if the caller wants no error */
-    sparse->pivot = NULL;
-    espi_inducing_free(sparse); /* drawing takes memory of its own */
-    esp_status status = choose(space, p, settings, "best", run, &own);
-    const bool same =
-        status == ESP_OK && sparse->pivots == count && memcmp(sparse->pivot, first, count * sizeof *first) == 0;
-    if (status == ESP_OK && !same) status = go_on(space, p, settings, run, found, &again, &own);
-    if (status == ESP_ERR_RANGE) {
-        espi_message(run, own.message);
-        status = ESP_OK;
-    }
-    found->iterations += again.iterations;
-    const bool better = again.there && again.objective > found->objective;
-    if (better) take_better(found, &again);
-    if (status != ESP_OK && err != NULL) *err = own;
-    if (!same && !better && (status == ESP_OK || status == ESP_ERR_CANCELLED)) {
-        const esp_status back = espi_inducing_take(sparse, space->kernel, p->data, first, count, run, err);
-        if (back != ESP_OK) status = back;
-    }
-    espi_gp_point_free(&again.point);
-    espi_free(again.value);
-    espi_free(first);
+    bool *wanted = espi_alloc_zero(s->data->rows, sizeof *wanted);
+    if (wanted == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < s->pivots; i++) wanted[s->pivot[i]] = true;
+    const esp_status status = espi_copy_rows(kernel, s->data, wanted, &s->support, err);
+    espi_free(wanted);
     return status;
 }
 
-/* Solves at the best point: the last evaluation of a search may have been elsewhere. */
-static esp_status settle(espi_gp_space *space, const espi_gp_problem *p, const esp_run *run, esp_error *err)
+/* Makes the rest of what has pivots and puts it in the place of `inducing`. */
+static esp_status replace(espi_inducing *inducing, espi_inducing *s, const esp_kernel *kernel, const esp_run *run,
+                          esp_error *err)
 {
-    return espi_inducing_evaluate(p->sparse, space->kernel, p->target, espi_gp_space_noise(space), p->constant_mean,
-                                  run, NULL, err);
+    const size_t n = s->data->rows;
+    esp_status status = copy_support(s, kernel, err);
+    const bool fits = inducing->bound.k_mm != NULL && inducing->bound.examples == n && inducing->pivots == s->pivots;
+    if (status == ESP_OK && !fits) status = espi_low_rank_new(s->pivots, n, run, &s->bound, err);
+    if (status != ESP_OK) {
+        espi_inducing_free(s);
+        return status;
+    }
+    if (fits) {
+        s->bound = inducing->bound;
+        inducing->bound = (espi_low_rank){0};
+    }
+    free_choice(inducing);
+    *inducing = *s;
+    return ESP_OK;
 }
 
-esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
-                                   bool keep, const esp_run *run, espi_gp_found *found, esp_error *err)
+esp_status espi_inducing_choose(espi_inducing *inducing, const esp_kernel *kernel, const esp_dataset *data,
+                                size_t count, uint64_t seed, const esp_run *run, esp_error *err)
 {
-    const bool moves = space->variables > 0 && settings->max_iterations > 0;
-    esp_run patient = run != NULL ? *run : (esp_run){0};
-    patient.progress = NULL; /* whoever cancelled wants to have what was found */
-    esp_status status = choose(space, p, settings, "first", run, err);
-    if (status == ESP_OK) status = espi_gp_search(space, p, &espi_gp_inducing, settings, run, found, err);
-    if (status == ESP_OK && moves) status = search_again(space, p, settings, run, found, err);
-    if (found->there) espi_gp_space_set(space, found->value);
-    if (status == ESP_OK) status = settle(space, p, run, err);
-    if (status == ESP_ERR_CANCELLED && keep && found->there) {
-        const esp_status settled = settle(space, p, &patient, err);
-        if (settled != ESP_OK) return settled;
-    }
+    espi_inducing s = {.data = data};
+    const esp_status status = draw(&s, kernel, count, seed, run, err);
+    return status == ESP_OK ? replace(inducing, &s, kernel, run, err) : status;
+}
+
+esp_status espi_inducing_take(espi_inducing *inducing, const esp_kernel *kernel, const esp_dataset *data,
+                              const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err)
+{
+    espi_inducing s = {.data = data, .pivots = pivots, .pivot = espi_alloc(pivots, sizeof *pivot)};
+    if (s.pivot == NULL) return espi_no_memory(err);
+    memcpy(s.pivot, pivot, pivots * sizeof *pivot);
+    return replace(inducing, &s, kernel, run, err);
+}
+
+static void place(void *context, const double *rows, size_t width, size_t first, size_t last)
+{
+    const espi_low_rank *s = context;
+    memcpy(s->k_mn + first * width, rows, (last - first) * width * sizeof *rows);
+}
+
+/* K_mn, K(i, i), and K_mm, which is a part of K_mn. */
+static esp_status fill(espi_inducing *s, const espi_bound *bound, const esp_run *run, esp_error *err)
+{
+    espi_low_rank *b = &s->bound;
+    espi_workspace *workspace = NULL;
+    esp_status status = espi_gram_blocks(bound, run, place, b, err);
+    if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
+    if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_COLS, b->diagonal, err);
+    espi_workspace_free(workspace);
+    for (size_t i = 0; status == ESP_OK && i < s->pivots; i++)
+        for (size_t j = 0; j <= i; j++) b->k_mm[i * s->pivots + j] = b->k_mn[i * b->examples + s->pivot[j]];
+    return status;
+}
+
+/* As K_mm is a part of K_mn, its weights go where it came from. */
+static esp_status add_gradient(espi_inducing *s, const espi_bound *bound, const esp_run *run, double *gradient,
+                               esp_error *err)
+{
+    espi_low_rank *b = &s->bound;
+    esp_status status = espi_low_rank_weights(b, run, err);
+    for (size_t i = 0; status == ESP_OK && i < s->pivots; i++)
+        for (size_t j = 0; j < s->pivots; j++) b->w_mn[i * b->examples + s->pivot[j]] += b->w_mm[i * s->pivots + j];
+    for (size_t i = 0; i < b->examples; i++) b->diagonal[i] = b->w_diagonal;
+    if (status == ESP_OK) status = espi_bound_gradient(bound, b->w_mn, NULL, run, gradient, err);
+    if (status == ESP_OK) status = espi_bound_gradient_diagonal(bound, ESPI_COLS, b->diagonal, run, gradient, err);
+    return status;
+}
+
+esp_status espi_inducing_evaluate(espi_inducing *s, const esp_kernel *kernel, const double *target, double noise,
+                                  bool constant, const esp_run *run, double *gradient, esp_error *err)
+{
+    espi_bound *bound = NULL;
+    esp_status status = espi_bind(kernel, s->support, s->data, run, &bound, err);
+    if (status == ESP_OK) status = fill(s, bound, run, err);
+    if (status == ESP_OK) status = espi_low_rank_solve(&s->bound, target, noise, constant, run, err);
+    if (status == ESP_OK && gradient != NULL) status = add_gradient(s, bound, run, gradient, err);
+    espi_bound_free(bound);
     return status;
 }

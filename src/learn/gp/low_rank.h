@@ -9,9 +9,7 @@
 #ifndef ESPI_LEARN_GP_LOW_RANK_H
 #define ESPI_LEARN_GP_LOW_RANK_H
 
-#include "learn/pivots.h"
-
-/* -------------------------------------------------------------- the bound */
+#include "espalier.h"
 
 /* F, its derivatives and what predicts, from parts of a matrix. All matrices are stored row by row. */
 typedef struct espi_low_rank {
@@ -44,44 +42,16 @@ esp_status espi_low_rank_room(size_t pivots, size_t examples, const esp_run *run
 /* Takes all memory, both M and n being at least 1: 2 n M + 5 M^2 numbers, of which run->memory must have room. After a
  * failure there is nothing to free. */
 esp_status espi_low_rank_new(size_t pivots, size_t examples, const esp_run *run, espi_low_rank *out, esp_error *err);
-void espi_low_rank_free(espi_low_rank *sparse);
+void espi_low_rank_free(espi_low_rank *bound);
 
 /* O(n M^2). `noise` > 0. With `constant`, the targets' mean is a number that maximises F, else 0. ESP_ERR_RANGE if K_mm
  * is not positive definite even with jitter, or the noise is too small for the matrix: other values may do. */
-esp_status espi_low_rank_solve(espi_low_rank *sparse, const double *target, double noise, bool constant,
+esp_status espi_low_rank_solve(espi_low_rank *bound, const double *target, double noise, bool constant,
                                const esp_run *run, esp_error *err);
 /* The weights at what was solved last. O(n M^2). */
-esp_status espi_low_rank_weights(espi_low_rank *sparse, const esp_run *run, esp_error *err);
+esp_status espi_low_rank_weights(espi_low_rank *bound, const esp_run *run, esp_error *err);
 /* The symmetric M x M matrix P of the variance of f at x, K(x, x) - k'P k with k = K(pivots, x), which is >= 0 but for
  * rounding. */
-void espi_low_rank_posterior(const espi_low_rank *sparse, double *p);
-
-/* -------------------------------------------------------------- the driver */
-
-/* F of a kernel over a dataset, for whoever changes the kernel's values between calls. Pivots do not move with them: a
- * search is done with those drawn at its first values. They may be bad ones where it ends, so draw again there and
- * search once more. */
-typedef struct espi_inducing {
-    const esp_dataset *data;
-    size_t pivots;
-    uint32_t *pivot;      /* rows of the data, increasing */
-    esp_dataset *support; /* these rows, with the columns that the kernel uses */
-    espi_low_rank bound;
-} espi_inducing;
-
-/* Draws `inducing` pivots, or fewer where the rest would be 0 but for rounding, at the kernel's present values, in
- * place of earlier ones. `sparse` is zeros at first; `data` must outlive it. O(n M^2), M + 1 rows of the kernel, memory
- * as espi_low_rank_new. On failure it is as it was. */
-esp_status espi_inducing_choose(espi_inducing *sparse, const esp_kernel *kernel, const esp_dataset *data,
-                                size_t inducing, uint64_t seed, const esp_run *run, esp_error *err);
-/* The same with these pivots, increasing rows of the data, which are copied. */
-esp_status espi_inducing_take(espi_inducing *sparse, const esp_kernel *kernel, const esp_dataset *data,
-                              const uint32_t *pivot, size_t pivots, const esp_run *run, esp_error *err);
-void espi_inducing_free(espi_inducing *sparse);
-
-/* Solves at the kernel's present values: sparse->bound has what is found. Unless `gradient` is NULL, adds dF / d place
- * to gradient[place] (hyper.h). M rows of the kernel; as many gradients of rows. */
-esp_status espi_inducing_evaluate(espi_inducing *sparse, const esp_kernel *kernel, const double *target, double noise,
-                                  bool constant, const esp_run *run, double *gradient, esp_error *err);
+void espi_low_rank_posterior(const espi_low_rank *bound, double *p);
 
 #endif

@@ -110,7 +110,7 @@ static double norm_of(const search *s)
     return sqrt(sum);
 }
 
-static void tell_iteration(const search *s)
+static void show_iteration(const search *s)
 {
     const espi_gp_space *space = s->space;
     espi_text text = {0};
@@ -178,7 +178,7 @@ static int progress(void *instance, const lbfgsfloatval_t *x, const lbfgsfloatva
     s->stalled = s->iterations >= STALL && s->value - s->past[s->iterations % STALL] < s->settings->tolerance;
     s->past[s->iterations % STALL] = s->value;
     s->iterations++;
-    tell_iteration(s);
+    show_iteration(s);
     return s->beyond || s->stalled || s->iterations >= s->settings->max_iterations;
 }
 
@@ -259,7 +259,7 @@ static esp_status one_run(search *s)
         s->value = s->height;
         memcpy(s->slope, s->way, s->space->variables * sizeof *s->slope);
         hold(s);
-        tell_iteration(s);
+        show_iteration(s);
         status = climb_rounds(s, &end);
     }
     s->found->iterations += s->iterations;

@@ -22,7 +22,7 @@ static esp_status make_decisions(esp_model *m, const esp_run *run, esp_error *er
 }
 
 /* Made by the first prediction and kept: a file must be loadable without this work. */
-static esp_status prepare(const esp_model *model, const esp_run *run, esp_error *err)
+static esp_status make_scorers(const esp_model *model, const esp_run *run, esp_error *err)
 {
     esp_model *m = (esp_model *)model;
     esp_status status = ESP_OK;
@@ -54,7 +54,7 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
     const size_t outputs = model->outputs;
     *out = NULL;
     esp_status status = espi_check_columns(model->kernel, data, err);
-    if (status == ESP_OK && !model->vote) status = prepare(model, run, err);
+    if (status == ESP_OK && !model->vote) status = make_scorers(model, run, err);
     if (status != ESP_OK) return status;
     const bool gaussian = model->gaussian != NULL;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);

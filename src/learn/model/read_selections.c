@@ -1,4 +1,4 @@
-/* The patterns that the kernel of a model selects, read from its file without trust (model_read.c). The arrays are
+/* The patterns that the kernel of a model selects, read from its file without trust (read.c). The arrays are
  * those of pattern.h; what follows from others is made anew, and espi_selection_check looks at all of them. */
 #include "base/alloc.h"
 #include "learn/model/section.h"

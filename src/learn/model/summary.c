@@ -29,13 +29,6 @@ static void add_count(espi_text *t, const char *key, uint64_t count)
     add_text(t, key, digits);
 }
 
-static void add_number(espi_text *t, const char *key, double value)
-{
-    char digits[32];
-    espi_number_print(value, digits);
-    add_text(t, key, digits);
-}
-
 /* "tree: productions<TAB>12" */
 static void add_column_count(espi_text *t, const char *column, const char *key, size_t count)
 {
@@ -134,7 +127,7 @@ esp_status esp_model_summary(const esp_model *m, char **out, esp_error *err)
     add_count(&t, "outputs", m->outputs);
     if (m->classes > 0) add_text(&t, "probabilities", m->platt != NULL || m->gaussian != NULL ? "yes" : "no");
     add_count(&t, "support examples", m->support->rows);
-    if (m->gaussian != NULL && m->classes == 0) add_number(&t, "mean", m->bias[0]);
+    if (m->gaussian != NULL && m->classes == 0) espi_text_fact(&t, "mean", m->bias[0]);
     if (status == ESP_OK) status = add_columns(&t, m->support, err);
     if (m->history != NULL) add_history(&t, m->history);
     for (size_t k = 0; m->variant != NULL && k < m->outputs; k++)
@@ -171,11 +164,11 @@ esp_status esp_model_hyperparameters(const esp_model *m, char **out, esp_error *
     if (count > 0) qsort(hyper, count, sizeof *hyper, by_value);
     for (size_t i = 0; i <= count; i++) {
         const bool noise = !told && (i == count || m->gaussian->noise > hyper[i].value);
-        if (noise) add_number(&text, "noise", m->gaussian->noise);
+        if (noise) espi_text_fact(&text, "noise", m->gaussian->noise);
         told = told || noise;
         if (i == count) break;
         espi_text_field(&text, hyper[i].name, strlen(hyper[i].name));
-        add_number(&text, "", hyper[i].value);
+        espi_text_fact(&text, "", hyper[i].value);
     }
     espi_hypers_free(hyper, count);
     *out = espi_text_take(&text);

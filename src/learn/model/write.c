@@ -331,7 +331,8 @@ esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *e
 }
 
 /* The first two passes: the plan, whose sections the caller frees also on failure, and the checksum. */
-static esp_status prepare(const esp_model *model, sink *plan, uint64_t *body, XXH128_hash_t *checksum, esp_error *err)
+static esp_status measure_and_hash(const esp_model *model, sink *plan, uint64_t *body, XXH128_hash_t *checksum,
+                                   esp_error *err)
 {
     XXH3_state_t state;
     sink hashing = {.hash = &state};
@@ -350,7 +351,7 @@ esp_status esp_model_write(const esp_model *model, const char *path, esp_error *
     uint64_t body = 0;
     XXH128_hash_t checksum;
     espi_output *output = NULL;
-    esp_status status = prepare(model, &plan, &body, &checksum, err);
+    esp_status status = measure_and_hash(model, &plan, &body, &checksum, err);
     if (status == ESP_OK) status = espi_output_open(path, &output, err);
     if (status == ESP_OK) {
         sink writing = {.output = output};
@@ -368,7 +369,7 @@ esp_status esp_model_bytes(const esp_model *model, char **bytes, size_t *size, e
     XXH128_hash_t checksum;
     *bytes = NULL;
     *size = 0;
-    esp_status status = prepare(model, &plan, &body, &checksum, err);
+    esp_status status = measure_and_hash(model, &plan, &body, &checksum, err);
     if (status == ESP_OK && (*bytes = espi_alloc(body + plan.at, 1)) == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) {
         sink writing = {.bytes = *bytes};

@@ -13,7 +13,7 @@ typedef struct validation {
     espi_trial_progress *progress;
 } validation;
 
-static esp_status tell(const validation *v, size_t fits, esp_error *err)
+static esp_status show_progress(const validation *v, size_t fits, esp_error *err)
 {
     espi_trial_progress *p = v->progress;
     if (p == NULL) return ESP_OK;
@@ -77,7 +77,7 @@ static esp_status validate_shared(const validation *v, esp_error *err)
         if (!entered) status = source->class->enter(source, v->trial[i]->settings, err);
         entered = true;
         if (status == ESP_OK) status = validate_trial(v, i, &fit, err);
-        if (status == ESP_OK) status = tell(v, 1, err);
+        if (status == ESP_OK) status = show_progress(v, 1, err);
         if (source->class->same_rows) continue;
         source->class->leave(source);
         entered = false;
@@ -141,7 +141,7 @@ static esp_status validate_group(const validation *v, bool pairs, esp_error *err
         if (status == ESP_OK) status = espi_own_fits_run(&fits, err);
         source->class->leave(source);
         for (size_t i = 0; status == ESP_OK && i < g.count; i++) hand_over(v, g.trial[i], &g.fit[i], g.scores[i]);
-        if (status == ESP_OK) status = tell(v, g.count, err);
+        if (status == ESP_OK) status = show_progress(v, g.count, err);
     }
     free_group(&g);
     return status;

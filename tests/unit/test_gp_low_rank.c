@@ -1,6 +1,6 @@
 /* The low-rank Gaussian process against the formulas of its paper, written out with n x n matrices. */
 #include "cases.h"
-#include "learn/gp/low_rank.h"
+#include "learn/gp/inducing.h"
 
 enum { N = 24, MOST = N };
 

@@ -1,7 +1,7 @@
 /* The low-rank Gaussian process on data: pivots, derivatives in hyperparameters, threads and memory. */
 #include "cases.h"
 #include "kernel/expression/hyper.h"
-#include "learn/gp/low_rank.h"
+#include "learn/gp/inducing.h"
 
 static esp_dataset *examples(size_t count)
 {
