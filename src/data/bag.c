@@ -240,3 +240,14 @@ void espi_bag_score(const espi_bag *bag, size_t row, const double *weight, size_
         for (size_t k = 0; k < outputs; k++) score[k] += x * w[k];
     }
 }
+
+espi_folded_lists *espi_folded_lists_new(const espi_lists *lists, const double *coefficient, size_t outputs)
+{
+    espi_folded_lists *f = NULL;
+    if (outputs == 0 || lists->features < SIZE_MAX / sizeof *f->weight / 2 / outputs)
+        f = espi_alloc(1, sizeof *f + lists->features * outputs * sizeof *f->weight);
+    if (f == NULL) return NULL;
+    f->outputs = outputs;
+    espi_lists_fold(lists, coefficient, outputs, f->weight);
+    return f;
+}

@@ -65,4 +65,12 @@ void espi_lists_fold(const espi_lists *lists, const double *coefficient, size_t 
 /* score[k] += scale * sum over the features f of a row of its value * weight[f * outputs + k] */
 void espi_bag_score(const espi_bag *bag, size_t row, const double *weight, size_t outputs, double scale, double *score);
 
+/* Lists folded into one weight per feature and output, as espi_lists_fold does; for espi_free. NULL if memory is out.
+ */
+typedef struct espi_folded_lists {
+    size_t outputs;
+    double weight[];
+} espi_folded_lists;
+espi_folded_lists *espi_folded_lists_new(const espi_lists *lists, const double *coefficient, size_t outputs);
+
 #endif

@@ -322,31 +322,19 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
     return ESP_OK;
 }
 
-typedef struct folded {
-    size_t outputs;
-    double weight[];
-} folded;
-
 static esp_status fold(const espi_part *part, const double *coefficient, size_t outputs, void **out, esp_error *err)
 {
     const selected_part *p = view(part);
-    const size_t patterns = espi_selection_set(p->selection)->patterns;
-    folded *s = NULL;
     *out = NULL;
     if (p->recursion) return ESP_OK;
-    if (outputs == 0 || patterns < SIZE_MAX / sizeof *s->weight / 2 / outputs)
-        s = espi_alloc(1, sizeof *s + patterns * outputs * sizeof *s->weight);
-    if (s == NULL) return espi_no_memory(err);
-    s->outputs = outputs;
-    espi_lists_fold(&p->base->lists, coefficient, outputs, s->weight);
-    *out = s;
-    return ESP_OK;
+    *out = espi_folded_lists_new(&p->base->lists, coefficient, outputs);
+    return *out != NULL ? ESP_OK : espi_no_memory(err);
 }
 
 static esp_status score(const espi_part *part, const void *pointer, void *work, size_t i, double *out, esp_error *err)
 {
     (void)work, (void)err;
-    const folded *s = pointer;
+    const espi_folded_lists *s = pointer;
     for (size_t k = 0; k < s->outputs; k++) out[k] = 0.0;
     espi_bag_score(&side_of(view(part), ESPI_ROWS)->bag, i, s->weight, s->outputs, 1.0, out);
     return ESP_OK;

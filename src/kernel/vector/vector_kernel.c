@@ -301,28 +301,16 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
 
 /* ---------------------------------------------------------------- scorer */
 
-typedef struct folded {
-    size_t outputs;
-    double weight[];
-} folded;
-
 static esp_status fold(const espi_part *part, const double *coefficient, size_t outputs, void **out, esp_error *err)
 {
-    const vector_part *v = view(part);
-    folded *s = NULL;
-    if (outputs == 0 || v->base->names.count < SIZE_MAX / sizeof *s->weight / 2 / outputs)
-        s = espi_alloc(1, sizeof *s + v->base->names.count * outputs * sizeof *s->weight);
-    *out = s;
-    if (s == NULL) return espi_no_memory(err);
-    s->outputs = outputs;
-    espi_lists_fold(&v->base->lists, coefficient, outputs, s->weight);
-    return ESP_OK;
+    *out = espi_folded_lists_new(&view(part)->base->lists, coefficient, outputs);
+    return *out != NULL ? ESP_OK : espi_no_memory(err);
 }
 
 static esp_status score(const espi_part *part, const void *pointer, void *space, size_t i, double *out, esp_error *err)
 {
     (void)space, (void)err;
-    const folded *s = pointer;
+    const espi_folded_lists *s = pointer;
     for (size_t k = 0; k < s->outputs; k++) out[k] = 0.0;
     espi_bag_score(bag_of(view(part), ESPI_ROWS), i, s->weight, s->outputs, 1.0, out);
     return ESP_OK;
