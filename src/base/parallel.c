@@ -170,6 +170,13 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     return w.status;
 }
 
+double espi_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 void espi_message(const esp_run *run, const char *line)
 {
     if (run != NULL && run->message != NULL) run->message(run->user, line);

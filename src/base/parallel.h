@@ -24,6 +24,9 @@ int espi_worker_count(const esp_run *run, size_t items);
 esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,
                          esp_error *err);
 
+/* Seconds since some moment, for measuring how long things take. */
+double espi_seconds(void);
+
 /* A line for whoever watches the run, from the calling thread. */
 void espi_message(const esp_run *run, const char *line);
 

@@ -158,6 +158,19 @@ espi_sparse_row espi_bag_row(const espi_bag *bag, size_t row)
     return entries > 0 ? (espi_sparse_row){bag->feature + from, bag->value + from, entries} : (espi_sparse_row){0};
 }
 
+espi_sparse_row espi_vectors_row(const espi_vectors *v, size_t row)
+{
+    const size_t from = v->row[row], entries = v->row[row + 1] - from;
+    return entries > 0 ? (espi_sparse_row){v->feature + from, v->value + from, entries} : (espi_sparse_row){0};
+}
+
+size_t espi_bag_bytes(const espi_bag *b)
+{
+    return b->row_capacity * sizeof *b->row + b->feature_capacity * sizeof *b->feature +
+           b->value_capacity * sizeof *b->value + b->square_capacity * sizeof *b->square +
+           b->other_capacity * sizeof *b->other;
+}
+
 void espi_lists_free(espi_lists *lists)
 {
     espi_free(lists->start);

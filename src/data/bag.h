@@ -51,6 +51,8 @@ void espi_bag_reader_free(espi_bag_reader *reader);
 bool espi_bag_make(espi_bag *bag, const espi_column *column, espi_symbols *names, bool grow);
 void espi_bag_free(espi_bag *bag);
 espi_sparse_row espi_bag_row(const espi_bag *bag, size_t row); /* valid until the bag changes */
+espi_sparse_row espi_vectors_row(const espi_vectors *vectors, size_t row);
+size_t espi_bag_bytes(const espi_bag *bag);
 
 bool espi_lists_make(espi_lists *lists, const espi_bag *bag, size_t features);
 /* The other way round: the bag of `rows` rows that has these lists, without squares. */

@@ -98,6 +98,8 @@ typedef struct espi_copier espi_copier;
 /* `column` says per column of `from` whether it is wanted. Both datasets must outlive the copier. */
 esp_status espi_copier_new(const esp_dataset *from, const bool *column, esp_dataset *to, espi_copier **out,
                            esp_error *err);
+/* Copies to another dataset from now on. */
+void espi_copier_turn(espi_copier *copier, esp_dataset *to);
 esp_status espi_copier_row(espi_copier *copier, size_t row, esp_error *err);
 void espi_copier_free(espi_copier *copier);
 
@@ -115,6 +117,9 @@ void espi_row_undo(esp_dataset *data);
 typedef esp_status (*espi_row_task)(void *context, const esp_dataset *data, size_t row, esp_error *err);
 esp_status espi_dataset_stream(const char *path, const esp_read_options *options, const esp_run *run,
                                espi_row_task task, void *context, uint64_t *bad, esp_error *err);
+
+/* A number that tells data apart: of their columns, but for the names of labels, features and targets. */
+uint64_t espi_dataset_digest(const esp_dataset *data, uint64_t seed);
 
 /* Fails because the data have no target. Returns `status`. */
 esp_status espi_no_target(esp_status status, esp_error *err);

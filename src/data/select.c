@@ -161,6 +161,8 @@ esp_status espi_copier_new(const esp_dataset *from, const bool *column, esp_data
     return ESP_OK;
 }
 
+void espi_copier_turn(espi_copier *c, esp_dataset *to) { c->to = to; }
+
 void espi_copier_free(espi_copier *c)
 {
     if (c == NULL) return;

@@ -77,6 +77,8 @@ esp_status espi_scorer_new(const esp_kernel *kernel, const esp_dataset *examples
  */
 esp_status espi_scorer_score(const espi_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err);
+/* The same kernel and examples with other coefficients. */
+esp_status espi_scorer_fold(espi_scorer *scorer, const double *coefficient, esp_error *err);
 void espi_scorer_free(espi_scorer *scorer);
 
 #endif

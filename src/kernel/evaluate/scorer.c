@@ -156,22 +156,37 @@ esp_status espi_scorer_new(const esp_kernel *kernel, const esp_dataset *examples
     if (f == NULL) return espi_no_memory(err);
     f->examples = examples->rows;
     f->outputs = outputs;
-    f->coefficient = coefficient;
     esp_status status = espi_bind(kernel, examples, examples, run, &f->bound, err);
     f->term = espi_kernel_terms(kernel, &f->terms);
     if (f->term != NULL) f->folded = espi_alloc_zero(f->terms, sizeof *f->folded);
     if (status == ESP_OK && f->folded == NULL) status = espi_no_memory(err);
-    for (size_t k = 0; status == ESP_OK && k < f->terms; k++) status = fold_term(f, k, err);
+    if (status == ESP_OK) status = espi_scorer_fold(f, coefficient, err);
     if (status == ESP_OK) *out = f;
     else espi_scorer_free(f);
+    return status;
+}
+
+static void unfold(espi_scorer *f)
+{
+    for (size_t k = 0; f->folded != NULL && k < f->terms; k++) {
+        if (f->folded[k] != NULL) f->bound->part[f->term[k].number]->class->folded_free(f->folded[k]);
+        f->folded[k] = NULL;
+    }
+}
+
+esp_status espi_scorer_fold(espi_scorer *f, const double *coefficient, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    unfold(f);
+    f->coefficient = coefficient;
+    for (size_t k = 0; status == ESP_OK && k < f->terms; k++) status = fold_term(f, k, err);
     return status;
 }
 
 void espi_scorer_free(espi_scorer *f)
 {
     if (f == NULL) return;
-    for (size_t k = 0; f->folded != NULL && k < f->terms; k++)
-        if (f->folded[k] != NULL) f->bound->part[f->term[k].number]->class->folded_free(f->folded[k]);
+    unfold(f);
     espi_free(f->term);
     espi_free(f->folded);
     espi_bound_free(f->bound);

@@ -55,6 +55,7 @@ typedef struct espi_symbol_value { /* name.LABEL=value */
 
 typedef struct espi_kernel_class espi_kernel_class;
 typedef struct espi_growing_class espi_growing_class; /* growing.h */
+typedef struct espi_folding_class espi_folding_class; /* folding.h */
 
 typedef struct espi_leaf { /* a kernel with its parameters, not yet bound to data */
     const espi_kernel_class *class;
@@ -125,6 +126,7 @@ struct espi_kernel_class {
     esp_status (*score)(const espi_part *part, const void *folded, void *workspace, size_t row, double *score,
                         esp_error *err);
     const espi_growing_class *growing; /* the kernel in sums that grow; NULL: it is not learned example by example */
+    const espi_folding_class *folding; /* ... and in sums whose coefficients change; NULL: these are made of scorers */
 
     /* For all hyperparameters of the leaf at once, gradient[p] += sum_j weight[j - from] dK(row, j)/d value[p],
      * j = from .. to-1; p past the class's parameters stands for leaf->symbol[p - parameters]. It costs a few rows,
@@ -192,7 +194,9 @@ size_t espi_kernel_plain_size(const char *expression);
 
 /* The expression of the program; kernel->text is set by it. */
 esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err);
-/* The same for people: of long grammars the first rules, and how many more there are. NULL if memory is out. */
+/* The expression for people: of long grammars the first rules, and how many more there are; of all of it, or of one of
+ * its ops. NULL if memory is out. */
 char *espi_kernel_print_short(const esp_kernel *kernel);
+char *espi_kernel_print_op(const esp_kernel *kernel, size_t op);
 
 #endif

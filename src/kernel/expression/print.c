@@ -141,10 +141,10 @@ static void print_op(printer *p, size_t index, int around)
     }
 }
 
-static char *print(const esp_kernel *kernel, bool few_rules)
+static char *print(const esp_kernel *kernel, size_t op, bool few_rules)
 {
     printer p = {.kernel = kernel, .few_rules = few_rules};
-    later(&p, (piece){.op = kernel->ops - 1});
+    later(&p, (piece){.op = op});
     while (p.pieces > 0 && !p.out.failed) {
         const piece next = p.stack[--p.pieces];
         if (next.literal == NULL) {
@@ -161,8 +161,10 @@ static char *print(const esp_kernel *kernel, bool few_rules)
 esp_status espi_kernel_print(esp_kernel *kernel, esp_error *err)
 {
     espi_free(kernel->text);
-    kernel->text = print(kernel, false);
+    kernel->text = print(kernel, kernel->ops - 1, false);
     return kernel->text != NULL ? ESP_OK : espi_no_memory(err);
 }
 
-char *espi_kernel_print_short(const esp_kernel *kernel) { return print(kernel, true); }
+char *espi_kernel_print_short(const esp_kernel *kernel) { return print(kernel, kernel->ops - 1, true); }
+
+char *espi_kernel_print_op(const esp_kernel *kernel, size_t op) { return print(kernel, op, true); }

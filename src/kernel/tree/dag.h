@@ -64,6 +64,8 @@ typedef struct espi_matcher espi_matcher;
 /* All pointers must outlive the matcher. `run` (may be NULL) is asked now and then whether to go on. NULL if memory is
  * out. */
 espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, const esp_run *run);
+void espi_matcher_ask(espi_matcher *matcher, const esp_run *run); /* from now on */
+void espi_matcher_forget(espi_matcher *matcher);                  /* the DAG was freed, and starts anew */
 void espi_matcher_free(espi_matcher *matcher);
 
 /* out[j - from] += K of the tree and tree j of the DAG, j = from .. to-1. */
@@ -72,5 +74,8 @@ esp_status espi_match_row(espi_matcher *matcher, const espi_plan *plan, size_t f
 /* score[k] = sum_u f_k(u) w(u), f[group][k * capacity of the group + rank]; in a group of pre-terminals f[group][k]. */
 esp_status espi_match_score(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs,
                             double *score, esp_error *err);
+/* The same of a plan of several trees, node by node: value[i * outputs + k] = sum_u f_k(u) C(u, node i). */
+esp_status espi_match_values(espi_matcher *matcher, const espi_plan *plan, double *const *f, size_t outputs,
+                             double *value, esp_error *err);
 
 #endif

@@ -21,6 +21,13 @@ espi_matcher *espi_matcher_new(const espi_dag *dag, const espi_decay *decay, con
     return m;
 }
 
+void espi_matcher_ask(espi_matcher *m, const esp_run *run) { m->run = run; }
+
+void espi_matcher_forget(espi_matcher *m)
+{
+    if (m->reaches > 0) memset(m->reach, 0, m->reaches * sizeof *m->reach);
+}
+
 void espi_matcher_free(espi_matcher *m)
 {
     if (m == NULL) return;
@@ -82,8 +89,8 @@ static void use(const espi_matcher *m, uint32_t g, const double *w, espi_sink *s
     espi_sink_add(s, m->dag, g, &m->reach[g], w);
 }
 
-/* The w of a group that several nodes share: zeros at first. The group has vertices. */
-static espi_sum *sum_of(espi_matcher *m, uint32_t g)
+/* What the nodes of a group share that has several, without w. The group has vertices. */
+static espi_sum *shared_of(espi_matcher *m, uint32_t g)
 {
     espi_reach *c = &m->reach[g];
     if (c->sum > 0) return &m->sum[c->sum - 1];
@@ -92,11 +99,21 @@ static espi_sum *sum_of(espi_matcher *m, uint32_t g)
         m->sum[m->sum_room++] = (espi_sum){0};
     }
     espi_sum *s = &m->sum[m->sums];
-    if (!espi_reserve(&s->w, &s->capacity, c->vertices, sizeof *s->w)) return NULL;
-    memset(s->w, 0, c->vertices * sizeof *s->w);
     s->group = g;
     s->slot = ESPI_NO_NODE;
     c->sum = (uint32_t)++m->sums;
+    return s;
+}
+
+/* The same with w, zeros at first. */
+static espi_sum *sum_of(espi_matcher *m, uint32_t g)
+{
+    const espi_reach *c = &m->reach[g];
+    const bool there = c->sum > 0;
+    espi_sum *s = shared_of(m, g);
+    if (there || s == NULL) return s;
+    if (!espi_reserve(&s->w, &s->capacity, c->vertices, sizeof *s->w)) return NULL;
+    memset(s->w, 0, c->vertices * sizeof *s->w);
     return s;
 }
 
@@ -196,29 +213,30 @@ static double *make_column(espi_matcher *m, size_t number, size_t n)
     return col;
 }
 
-/* The column of one of several nodes of a group, added to w. Along a chain of productions that repeats, columns soon
- * stop changing (lambda < 1), and the nodes above share the group's newest: a chain of a million nodes costs a few
- * columns instead of a million. */
-static bool make_or_share(espi_matcher *m, size_t number, size_t n)
+/* The column of one of several nodes of a group, added to w if that is wanted; *col is NULL where it is the group's
+ * newest. Along a chain of
+ * productions that repeats, columns soon stop changing (lambda < 1), and the nodes above share the newest: a chain of a
+ * million nodes costs a few columns instead of a million. */
+static bool make_or_share(espi_matcher *m, espi_sum *s, size_t number, size_t n, bool add, const double **col)
 {
-    espi_sum *s = sum_of(m, m->plan->node[number].group);
-    if (s == NULL) return false;
+    *col = NULL;
     if (s->slot != ESPI_NO_NODE && espi_pool_same_below(&m->pool, m->plan, number, s->node)) {
         espi_pool_share(&m->pool, number, s->slot, m->plan->node[number].count);
         return true;
     }
     const struct espi_stack_top top = m->stack.top;
-    const double *col = make_column(m, number, n);
-    if (col == NULL) return false;
-    if (s->slot != ESPI_NO_NODE && memcmp(col, m->slot[s->slot].value, n * sizeof *col) == 0) {
+    const double *made = make_column(m, number, n);
+    if (made == NULL) return false;
+    if (s->slot != ESPI_NO_NODE && memcmp(made, m->slot[s->slot].value, n * sizeof *made) == 0) {
         release_column(m, number);
         m->stack.top = top;
         espi_pool_share(&m->pool, number, s->slot, m->plan->node[number].count);
     } else {
-        if (!m->keep) espi_add_column(s->w, col, n, m->plan->node[number].count);
+        if (add) espi_add_column(s->w, made, n, m->plan->node[number].count);
         if (s->slot != ESPI_NO_NODE) leave_slot(m, s->slot);
         s->slot = m->pool.node[number].column;
         espi_pool_keep(&m->pool, s->slot);
+        *col = made;
     }
     s->node = number;
     return true;
@@ -230,8 +248,12 @@ static bool visit(espi_matcher *m, size_t number, espi_sink *s)
     const espi_plan_node *node = &m->plan->node[number];
     const size_t n = node->group < m->dag->groups ? espi_reach_of(m->reach, m->dag, node->group, s->to)->vertices : 0;
     if (n == 0) return true;
-    if (!node->alone) return make_or_share(m, number, n);
-    const double *col = make_column(m, number, n);
+    const double *col;
+    if (!node->alone) {
+        espi_sum *shared = sum_of(m, node->group);
+        return shared != NULL && make_or_share(m, shared, number, n, !m->keep, &col);
+    }
+    col = make_column(m, number, n);
     if (col != NULL && !m->keep) use(m, node->group, col, s);
     return col != NULL;
 }
@@ -319,4 +341,52 @@ esp_status espi_match_score(espi_matcher *m, const espi_plan *plan, double *cons
     espi_sink s = {.to = m->dag->trees, .f = f, .outputs = outputs, .score = score};
     for (size_t k = 0; k < outputs; k++) score[k] = 0.0;
     return match(m, plan, &s, err);
+}
+
+/* ------------------------------------------------------------ node by node */
+
+/* What a node is worth; one that shares the newest column of its group, as much as the node that has it. */
+static bool value_node(espi_matcher *m, size_t number, double *const *f, size_t outputs, double *value)
+{
+    const uint32_t g = m->plan->node[number].group;
+    const size_t n = g < m->dag->groups ? espi_reach_of(m->reach, m->dag, g, m->dag->trees)->vertices : 0;
+    double *out = value + number * outputs;
+    const double *col;
+    for (size_t k = 0; k < outputs; k++) out[k] = 0.0;
+    if (n == 0) return true;
+    if (m->plan->node[number].alone) {
+        col = make_column(m, number, n);
+        if (col == NULL) return false;
+    } else {
+        espi_sum *s = shared_of(m, g);
+        const size_t newest = s != NULL && s->slot != ESPI_NO_NODE ? s->node : number;
+        if (s == NULL || !make_or_share(m, s, number, n, false, &col)) return false;
+        if (col == NULL) {
+            for (size_t k = 0; k < outputs; k++) out[k] = value[newest * outputs + k];
+            return true;
+        }
+    }
+    for (size_t k = 0; k < outputs; k++) out[k] = espi_weigh(f[g] + k * m->dag->group[g].capacity, col, n);
+    return true;
+}
+
+esp_status espi_match_values(espi_matcher *m, const espi_plan *plan, double *const *f, size_t outputs, double *value,
+                             esp_error *err)
+{
+    esp_status status = start(m, plan) ? ESP_OK : espi_no_memory(err);
+    for (size_t i = 0; i < plan->nodes && status == ESP_OK; i++) {
+        espi_pool_enter(&m->pool, i, plan->node[i].uses);
+        status = value_node(m, i, f, outputs, value)
+                     ? espi_progress_at_times(m->run, "computing the kernel", &m->work, err)
+                     : espi_no_memory(err);
+        release_children(m, &plan->node[i]);
+        if (plan->node[i].uses == 0) release_column(m, i);
+    }
+    for (size_t i = 0; i < m->sums; i++) {
+        if (status == ESP_OK && m->sum[i].slot != ESPI_NO_NODE) leave_slot(m, m->sum[i].slot);
+        m->reach[m->sum[i].group].sum = 0;
+    }
+    m->sums = 0;
+    espi_pool_end(&m->pool, status == ESP_OK);
+    return status;
 }

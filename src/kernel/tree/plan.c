@@ -71,7 +71,7 @@ static bool add_node(builder *b, espi_ref vertex, uint32_t group)
     return true;
 }
 
-/* Counts from the root down; the root comes last. Frees the index for the next tree. */
+/* Counts from the root down; the root comes last. */
 static void count(builder *b, espi_ref root)
 {
     const espi_plan_chunk *p = b->chunk;
@@ -96,24 +96,37 @@ static void count(builder *b, espi_ref root)
             }
         }
     }
+}
+
+static void clear_index(builder *b)
+{
+    const espi_plan_chunk *p = b->chunk;
+    const struct espi_plan_start start = p->start[p->trees];
     for (size_t i = start.node; i < b->at.node; i++) b->index[p->node[i].vertex] = ESPI_NO_NODE;
     for (size_t i = start.word; i < b->at.word; i++) b->index[p->word[i].vertex] = ESPI_NO_NODE;
 }
 
-static bool add_tree(builder *b, espi_ref root)
+/* Those subtrees of a tree that the plan at hand does not have. */
+static bool add_subtrees(builder *b, espi_ref root)
 {
     const espi_forest *f = b->forest;
     bool failed = !espi_walk_start(&b->walk, f, root);
     espi_ref vertex;
-    b->tree++;
-    b->chunk->start[b->chunk->trees] = b->at;
     while (!failed && (vertex = espi_walk_next_new(&b->walk, b->index, &failed)) != ESPI_NO_NODE) {
         const uint32_t production = f->vertex[vertex].production;
         const uint32_t group = b->shared == NULL ? production : b->shared[production];
         failed = f->production[production].inner == 0 ? !add_word(b, vertex, group) : !add_node(b, vertex, group);
     }
-    if (failed) return false;
+    return !failed;
+}
+
+static bool add_tree(builder *b, espi_ref root)
+{
+    b->tree++;
+    b->chunk->start[b->chunk->trees] = b->at;
+    if (!add_subtrees(b, root)) return false;
     count(b, root);
+    clear_index(b);
     b->chunk->start[++b->chunk->trees] = b->at;
     return true;
 }
@@ -214,17 +227,52 @@ static bool fit_builder(espi_planner *p)
     return true;
 }
 
-bool espi_planner_make(espi_planner *p, espi_ref root, espi_plan *out)
+static bool start_plan(espi_planner *p)
 {
-    builder *b = &p->builder;
-    b->chunk = &p->chunk;
-    b->at = (struct espi_plan_start){0};
+    p->builder.chunk = &p->chunk;
+    p->builder.at = p->chunk.start[0] = (struct espi_plan_start){0};
     p->chunk.trees = 0;
-    if (!fit_builder(p) || !add_tree(b, root)) return false;
-    *out = (espi_plan){.node = p->chunk.node,
-                       .nodes = b->at.node,
+    return fit_builder(p);
+}
+
+static espi_plan made_plan(const espi_planner *p)
+{
+    return (espi_plan){.node = p->chunk.node,
+                       .nodes = p->builder.at.node,
                        .child = p->chunk.child,
                        .word = p->chunk.word,
-                       .words = b->at.word};
+                       .words = p->builder.at.word};
+}
+
+bool espi_planner_make(espi_planner *p, espi_ref root, espi_plan *out)
+{
+    if (!start_plan(p) || !add_tree(&p->builder, root)) return false;
+    *out = made_plan(p);
+    return true;
+}
+
+static uint32_t place_of(const builder *b, espi_ref root)
+{
+    if (root == ESPI_NO_NODE || espi_is_leaf(root)) return ESPI_NO_NODE;
+    const uint32_t index = b->index[root];
+    return (index & ESPI_WORD) == 0 ? index : ESPI_WORD | b->chunk->word[index & ~ESPI_WORD].group;
+}
+
+bool espi_planner_make_set(espi_planner *p, const uint32_t *row, size_t rows, espi_plan *out, uint32_t *place)
+{
+    builder *b = &p->builder;
+    bool ok = start_plan(p);
+    b->tree++;
+    for (size_t i = 0; ok && i < rows; i++) {
+        const espi_ref root = b->forest->root[row[i]];
+        const bool there = root != ESPI_NO_NODE && !espi_is_leaf(root) && b->index[root] != ESPI_NO_NODE;
+        ok = there || add_subtrees(b, root);
+        if (ok) place[i] = place_of(b, root);
+    }
+    if (!ok) return false;
+    for (size_t i = 0; i < b->at.child; i++)
+        if ((p->chunk.child[i] & ESPI_WORD) == 0) p->chunk.node[p->chunk.child[i]].uses++;
+    clear_index(b);
+    *out = made_plan(p);
     return true;
 }

@@ -76,5 +76,9 @@ espi_planner *espi_planner_new(const espi_forest *forest); /* NULL: memory is ou
 void espi_planner_free(espi_planner *planner);
 /* The plan is valid until the next is made. False if memory is out. */
 bool espi_planner_make(espi_planner *planner, espi_ref root, espi_plan *out);
+/* One plan of several trees, row[0 .. rows) of the forest: every different subtree of them once, without counts. place
+ * has for each its root: the number of a node, ESPI_WORD | group of a pre-terminal, or ESPI_NO_NODE: a leaf, or none.
+ */
+bool espi_planner_make_set(espi_planner *planner, const uint32_t *row, size_t rows, espi_plan *out, uint32_t *place);
 
 #endif

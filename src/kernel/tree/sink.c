@@ -43,6 +43,8 @@ HOT static double weigh(const double *restrict f, const double *restrict w, size
     return total;
 }
 
+double espi_weigh(const double *restrict f, const double *restrict w, size_t n) { return weigh(f, w, n); }
+
 HOT static double weigh_dense(const double *restrict weight, const uint8_t *restrict count, size_t n)
 {
     double lane[LANES] = {0.0}, total = 0.0;

@@ -1,9 +1,5 @@
-/* Tree kernels in sums that grow (Aiolli et al. 2007). Keeping a tree T with coefficient c inserts its subtrees into
- * the annotated DAG and adds c to f(u) for every occurrence of a subtree u; then
- *
- *     sum over trees kept of c(T) K(T, x)  =  sum_u f(u) w(u)          (w as in dag.h)
- *
- * so that a score costs what the different subtrees cost, however many trees there are. Trees live in the forest of the
+/* Tree kernels in sums that grow (Aiolli et al. 2007): the trees kept are folded into the annotated DAG (weights.h), so
+ * that a score costs what the different subtrees cost, however many trees there are. Trees live in the forest of the
  * column: vertices and productions of the trees kept never change their numbers; those that only the tree at hand
  * has come behind them, and are gone when it goes.
  *
@@ -13,6 +9,7 @@
 #include "kernel/tree/flat.h"
 #include "kernel/tree/pair.h"
 #include "kernel/tree/tree_kernel.h"
+#include "kernel/tree/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,11 +49,8 @@ typedef struct growing_tree {
     size_t kept, nodes;
     espi_self_scratch self;
 
-    espi_dag dag;
+    espi_tree_weights weights;
     espi_matcher *matcher;
-    double **f; /* per group: output k, rank r at f[group][k * f_capacity[group] + r]; NULL: none yet */
-    size_t *f_capacity;
-    size_t f_groups, f_room;
 
     espi_flat at_hand, *flat; /* per tree kept */
     size_t flat_capacity;
@@ -81,10 +75,7 @@ static void close_part(espi_growing_part *part)
     if (t == NULL) return;
     espi_planner_free(t->planner);
     espi_matcher_free(t->matcher);
-    espi_dag_free(&t->dag);
-    for (size_t g = 0; g < t->f_groups; g++) espi_free(t->f[g]);
-    espi_free(t->f);
-    espi_free(t->f_capacity);
+    espi_tree_weights_free(&t->weights);
     for (size_t i = 0; t->flat != NULL && i < t->kept; i++) espi_flat_free(&t->flat[i]);
     espi_free(t->flat);
     espi_flat_free(&t->at_hand);
@@ -119,9 +110,9 @@ static esp_status open_part(const espi_leaf *leaf, const espi_column *column, es
     t->rows = rows;
     t->run = run;
     t->bow = espi_leaf_value(leaf, "bow");
-    t->dag.scores_only = !rows;
+    t->weights = (espi_tree_weights){.dag = {.scores_only = !rows}, .width = t->width};
     t->planner = espi_planner_new(t->forest);
-    t->matcher = espi_matcher_new(&t->dag, &t->decay, run);
+    t->matcher = espi_matcher_new(&t->weights.dag, &t->decay, run);
     t->added = espi_alloc(t->width, sizeof *t->added);
     t->sums = espi_alloc(t->width, sizeof *t->sums);
     if (t->planner == NULL || t->matcher == NULL || t->added == NULL || t->sums == NULL) {
@@ -245,7 +236,7 @@ static esp_status score(espi_growing_part *part, double *out, double *magnitude,
     double *score = t->sums;
     esp_status status = ESP_OK;
     for (size_t k = 0; k < t->width; k++) score[k] = 0.0;
-    if (t->algorithm == ESPI_DAG) status = espi_match_score(t->matcher, &t->plan, t->f, t->width, score, err);
+    if (t->algorithm == ESPI_DAG) status = espi_match_score(t->matcher, &t->plan, t->weights.f, t->width, score, err);
     for (size_t e = 0; t->algorithm != ESPI_DAG && e < t->kept; e++) {
         double value;
         if (!pair(t, e, &value)) return espi_no_memory(err);
@@ -263,57 +254,10 @@ static esp_status score(espi_growing_part *part, double *out, double *magnitude,
 
 /* ------------------------------------------------------------------- keeping */
 
-/* f for all groups of the DAG. */
-static bool fit_groups(growing_tree *t)
-{
-    if (!espi_reserve(&t->f, &t->f_room, t->dag.groups, sizeof *t->f)) return false;
-    if (t->f_groups == t->f_room) return true;
-    size_t *capacity = espi_realloc(t->f_capacity, t->f_room, sizeof *capacity);
-    if (capacity == NULL) return false;
-    t->f_capacity = capacity;
-    memset(t->f + t->f_groups, 0, (t->f_room - t->f_groups) * sizeof *t->f);
-    memset(capacity + t->f_groups, 0, (t->f_room - t->f_groups) * sizeof *capacity);
-    t->f_groups = t->f_room;
-    return true;
-}
-
-/* f of a group that may have grown: as long as the group has room, an output behind the other. */
-static double *weights_of(growing_tree *t, uint32_t g)
-{
-    const espi_group *group = &t->dag.group[g];
-    const size_t had = t->f_capacity[g], size = group->inner == 0 ? 1 : group->capacity;
-    if (had == size) return t->f[g];
-    double *f = espi_alloc_zero(size, t->width * sizeof *f);
-    if (f == NULL) return NULL;
-    for (size_t k = 0; k < t->width && had > 0; k++) memcpy(f + k * size, t->f[g] + k * had, had * sizeof *f);
-    espi_free(t->f[g]);
-    t->f_capacity[g] = size;
-    return t->f[g] = f;
-}
-
-static bool add_weight(growing_tree *t, uint32_t group, uint32_t vertex, double count, const double *coefficient)
-{
-    double *f = weights_of(t, group);
-    if (f == NULL) return false;
-    const size_t stride = t->f_capacity[group];
-    for (size_t k = 0; k < t->width; k++) f[k * stride + t->dag.rank[vertex]] += count * coefficient[k];
-    return true;
-}
-
 static bool keep_dag(growing_tree *t, const double *coefficient)
 {
-    if (!espi_dag_insert(&t->dag, &t->plan)) return false;
-    if (t->rows) return true;
-    bool ok = fit_groups(t);
-    for (size_t i = 0; ok && i < t->plan.words; i++) {
-        const espi_plan_word *word = &t->plan.word[i];
-        ok = add_weight(t, word->group, word->vertex, word->count, coefficient);
-    }
-    for (size_t i = 0; ok && i < t->plan.nodes; i++) {
-        const espi_plan_node *node = &t->plan.node[i];
-        ok = add_weight(t, node->group, node->vertex, node->count, coefficient);
-    }
-    return ok;
+    return t->rows ? espi_dag_insert(&t->weights.dag, &t->plan)
+                   : espi_tree_weights_add(&t->weights, &t->plan, coefficient);
 }
 
 static bool keep_flat(growing_tree *t, const double *coefficient)
@@ -369,10 +313,8 @@ static void measure(const espi_growing_part *part, espi_growing_size *size)
     const growing_tree *t = (const growing_tree *)(const void *)part;
     size->nodes += t->nodes;
     if (t->algorithm == ESPI_DAG) {
-        size->bytes += espi_dag_bytes(&t->dag);
-        for (size_t g = 0; g < t->dag.groups; g++) size->vertices += t->dag.group[g].vertices;
-        for (size_t g = 0; g < t->f_groups; g++) size->bytes += t->f_capacity[g] * t->width * sizeof **t->f;
-        size->bytes += t->f_groups * (sizeof *t->f + sizeof *t->f_capacity);
+        size->bytes += espi_tree_weights_bytes(&t->weights);
+        for (size_t g = 0; g < t->weights.dag.groups; g++) size->vertices += t->weights.dag.group[g].vertices;
     } else {
         size->vertices += t->nodes;
         size->bytes += t->kept * sizeof *t->flat + t->coefficient_capacity * sizeof *t->coefficient;

@@ -140,9 +140,8 @@ void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t pr
     *alpha = value_at(leaf, alpha_place);
 }
 
-/* lambda and alpha of the productions of a forest. There are far more productions than labels, and there may be many
- * values by label: each label is looked up once. */
-static bool set_side(tree_part *t, const espi_leaf *leaf, const espi_forest *forest, const uint32_t *shared)
+bool espi_tree_decays(const espi_leaf *leaf, const espi_forest *forest, const uint32_t *shared, double *lambda,
+                      double *alpha, uint32_t *lambda_place, uint32_t *alpha_place)
 {
     struct places {
         uint32_t lambda, alpha;
@@ -155,13 +154,18 @@ static bool set_side(tree_part *t, const espi_leaf *leaf, const espi_forest *for
         struct places *x = &label[number];
         if (!x->known) find_places(leaf, &forest->symbols.symbol[number], &x->lambda, &x->alpha);
         x->known = true;
-        t->lambda_place[at] = x->lambda;
-        t->alpha_place[at] = x->alpha;
-        t->lambda[at] = value_at(leaf, x->lambda);
-        t->alpha[at] = value_at(leaf, x->alpha);
+        if (lambda_place != NULL) lambda_place[at] = x->lambda;
+        if (alpha_place != NULL) alpha_place[at] = x->alpha;
+        lambda[at] = value_at(leaf, x->lambda);
+        alpha[at] = value_at(leaf, x->alpha);
     }
     espi_free(label);
     return true;
+}
+
+static bool set_side(tree_part *t, const espi_leaf *leaf, const espi_forest *forest, const uint32_t *shared)
+{
+    return espi_tree_decays(leaf, forest, shared, t->lambda, t->alpha, t->lambda_place, t->alpha_place);
 }
 
 static bool set_decay(tree_part *t, const espi_leaf *leaf)
@@ -446,7 +450,7 @@ static const char *const algorithms[] = {"dag", "ftk", "qtk", NULL};
     .takes = {[ESP_COLUMN_TREE] = true}, .bind = bind, .free = release, .workspace_new = workspace_new,                \
     .workspace_free = workspace_free, .row = row, .diagonal = diagonal, .pair = pair, .fold = fold,                    \
     .folded_free = folded_free, .score = score, .gradient = gradient, .gradient_diagonal = gradient_diagonal,          \
-    .growing = &espi_tree_growing, .features = ESPI_TREE_FRAGMENTS
+    .growing = &espi_tree_growing, .folding = &espi_tree_folding, .features = ESPI_TREE_FRAGMENTS
 
 const espi_kernel_class espi_kernel_st = {
     .name = "st",

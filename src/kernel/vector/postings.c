@@ -7,9 +7,9 @@
 
 enum {
     BLOCK_WORDS = ESPI_BLOCK / 64,
-    CHUNK = 64, /* words whose planes are made together, from inputs that stay in the cache; bitsets are whole chunks */
-    EIGHT = 8,  /* bitsets added at once */
-    LEAST = 3,  /* planes they give */
+    CHUNK = ESPI_SLICE, /* words; bitsets are whole chunks */
+    EIGHT = 8,          /* bitsets added at once */
+    LEAST = 3,          /* planes they give */
     MOST_PLANES = 8,
     FEW_HIGH = 12,  /* columns that are counted one by one */
     FREQUENT = 256, /* a bitset costs as much as a list of one column in so many ... */
@@ -28,13 +28,12 @@ void espi_postings_free(espi_postings *p)
         espi_free(p->feature[f].value);
     }
     espi_free(p->feature);
-    espi_free(p->plane);
     *p = (espi_postings){0};
 }
 
 size_t espi_postings_bytes(const espi_postings *p)
 {
-    size_t bytes = p->feature_capacity * sizeof *p->feature + p->plane_capacity * sizeof *p->plane;
+    size_t bytes = p->feature_capacity * sizeof *p->feature;
     for (size_t f = 0; f < p->features; f++) {
         const espi_posting *q = &p->feature[f];
         bytes += q->capacity * (q->bits != NULL ? sizeof *q->bits : sizeof *q->column);
@@ -42,6 +41,14 @@ size_t espi_postings_bytes(const espi_postings *p)
     }
     return bytes;
 }
+
+void espi_planes_free(espi_planes *p)
+{
+    espi_free(p->plane);
+    *p = (espi_planes){0};
+}
+
+size_t espi_planes_bytes(const espi_planes *p) { return p->capacity * sizeof *p->plane; }
 
 /* ------------------------------------------------------------------ growing */
 
@@ -201,7 +208,8 @@ static void add_list(uint64_t *plane, size_t planes, const uint32_t *column, siz
     for (size_t i = 0; i < count; i++) {
         const size_t word = column[i] / 64;
         uint64_t *at = plane + word / CHUNK * planes * CHUNK + word % CHUNK;
-        for (uint64_t carry = UINT64_C(1) << column[i] % 64; carry != 0; at += CHUNK) {
+        uint64_t carry = UINT64_C(1) << column[i] % 64;
+        for (size_t k = 0; k < planes; k++, at += CHUNK) {
             const uint64_t old = *at;
             *at = old ^ carry;
             carry &= old;
@@ -209,9 +217,9 @@ static void add_list(uint64_t *plane, size_t planes, const uint32_t *column, siz
     }
 }
 
-static size_t chunks_of(const espi_postings *p) { return (p->columns + CHUNK * 64 - 1) / (CHUNK * 64); }
+static size_t chunks_of(const espi_planes *p) { return (p->columns + CHUNK * 64 - 1) / (CHUNK * 64); }
 
-bool espi_postings_count(espi_postings *p, espi_sparse_row x)
+bool espi_postings_count(const espi_postings *p, espi_sparse_row x, espi_planes *out)
 {
     static const uint64_t nothing[CHUNK];
     const espi_posting *dense[ESPI_MOST_COUNTED], *rare[ESPI_MOST_COUNTED];
@@ -219,35 +227,37 @@ bool espi_postings_count(espi_postings *p, espi_sparse_row x)
     size_t denses = 0, rares = 0;
     for (size_t i = 0; i < x.entries && x.feature[i] < p->features; i++) {
         const espi_posting *q = &p->feature[x.feature[i]];
+        if (x.value[i] == 0.0) continue;
         if (q->bits != NULL) dense[denses++] = q;
         else if (q->count > 0) {
             __builtin_prefetch(q->column); /* far away mostly, and wanted when the bitsets are added */
             rare[rares++] = q;
         }
     }
-    p->planes = LEAST;
-    while (denses + rares >= (size_t)1 << p->planes) p->planes++;
-    const size_t chunks = chunks_of(p), size = p->planes * CHUNK;
-    /* Behind the planes there is room for what espi_postings_histogram needs. */
-    const size_t numbers = (size_t)1 << p->planes;
-    const size_t room = numbers / 2 * CHUNK + numbers * sizeof(tally) / sizeof *p->plane;
-    if (!espi_reserve(&p->plane, &p->plane_capacity, chunks * size + room, sizeof *p->plane)) return false;
+    out->columns = p->columns;
+    out->planes = LEAST;
+    while (denses + rares >= (size_t)1 << out->planes) out->planes++;
+    const size_t chunks = chunks_of(out), size = out->planes * CHUNK;
+    /* Behind the planes there is room for what espi_planes_histogram needs. */
+    const size_t numbers = (size_t)1 << out->planes;
+    const size_t room = numbers / 2 * CHUNK + numbers * sizeof(tally) / sizeof *out->plane;
+    if (!espi_reserve(&out->plane, &out->capacity, chunks * size + room, sizeof *out->plane)) return false;
     for (size_t c = 0; c < chunks; c++) {
-        uint64_t *plane = p->plane + c * size;
+        uint64_t *plane = out->plane + c * size;
         size_t inputs = 0;
         for (size_t i = 0; i < denses; i++)
             if (c * CHUNK < dense[i]->capacity) in[inputs++] = dense[i]->bits + c * CHUNK;
         while (inputs % EIGHT != 0) in[inputs++] = nothing;
         memset(plane, 0, size * sizeof *plane);
-        add_bits(plane, p->planes, in, inputs / EIGHT);
+        add_bits(plane, out->planes, in, inputs / EIGHT);
     }
-    for (size_t i = 0; i < rares; i++) add_list(p->plane, p->planes, rare[i]->column, rare[i]->count);
+    for (size_t i = 0; i < rares; i++) add_list(out->plane, out->planes, rare[i]->column, rare[i]->count);
     return true;
 }
 
 /* ----------------------------------------------------------- what is counted */
 
-static const uint64_t *planes_of(const espi_postings *p, size_t word)
+static const uint64_t *planes_of(const espi_planes *p, size_t word)
 {
     return p->plane + word / CHUNK * p->planes * CHUNK + word % CHUNK;
 }
@@ -322,7 +332,7 @@ static size_t planes_in_use(const uint64_t *plane, size_t planes)
 }
 
 /* The planes of some blocks side by side. */
-static void gather(const espi_postings *p, const uint32_t *block, uint64_t *gathered)
+static void gather(const espi_planes *p, const uint32_t *block, uint64_t *gathered)
 {
     for (size_t k = 0; k < p->planes; k++)
         for (size_t j = 0; j < EIGHT; j++)
@@ -352,7 +362,7 @@ static size_t take_high(uint64_t *plane, size_t planes, uint64_t *number)
     return planes - 1;
 }
 
-void espi_postings_histogram(espi_postings *p, const uint32_t *block, size_t blocks, uint64_t *number)
+void espi_planes_histogram(espi_planes *p, const uint32_t *block, size_t blocks, uint64_t *number)
 {
     const size_t numbers = (size_t)1 << p->planes;
     uint64_t gathered[MOST_PLANES * CHUNK], sum[ESPI_MOST_COUNTED + 1] = {0};
@@ -381,21 +391,46 @@ void espi_postings_histogram(espi_postings *p, const uint32_t *block, size_t blo
     for (size_t n = 0; n < numbers; n++) number[n] += sum[n];
 }
 
-/* The numbers of columns 8 b .. 8 b + 7 of the words of a chunk, as the bytes of number[w]: bit matrices of eight
- * planes by eight columns are transposed (Warren, Hacker's Delight, 7-3). */
-HOT static void transpose(const uint64_t *restrict plane, size_t planes, size_t b, uint64_t *restrict number)
+/* Swaps bits of x with bits of y that stand `shift` lower: of every 2 * shift bits the upper half with the lower. */
+#define SWAP(x, y, shift)                                                                                              \
+    do {                                                                                                               \
+        const uint64_t mask = ~UINT64_C(0) / ((UINT64_C(1) << (shift)) + 1);                                           \
+        const uint64_t differ = ((x) >> (shift) ^ (y)) & mask;                                                         \
+        (x) ^= differ << (shift);                                                                                      \
+        (y) ^= differ;                                                                                                 \
+    } while (0)
+
+/* Of each word of a chunk, which has eight rows of 64 bits: transposes matrices of eight by eight bits (step 1) or
+ * bytes (step 8) (Warren, Hacker's Delight, 7-3). */
+HOT static void transpose(uint64_t *restrict row, unsigned step)
 {
-    for (size_t w = 0; w < CHUNK; w++) number[w] = 0;
-    for (size_t k = 0; k < planes; k++)
-        for (size_t w = 0; w < CHUNK; w++) number[w] |= (plane[k * CHUNK + w] >> 8 * b & 0xFF) << 8 * k;
+    const unsigned half = 4 * step, quarter = 2 * step;
     for (size_t w = 0; w < CHUNK; w++) {
-        uint64_t x = number[w], t = (x ^ x >> 7) & UINT64_C(0x00AA00AA00AA00AA);
-        x ^= t ^ t << 7;
-        t = (x ^ x >> 14) & UINT64_C(0x0000CCCC0000CCCC);
-        x ^= t ^ t << 14;
-        t = (x ^ x >> 28) & UINT64_C(0x00000000F0F0F0F0);
-        number[w] = x ^ t ^ t << 28;
+        uint64_t a = row[w], b = row[CHUNK + w], c = row[2 * CHUNK + w], d = row[3 * CHUNK + w];
+        uint64_t e = row[4 * CHUNK + w], f = row[5 * CHUNK + w], g = row[6 * CHUNK + w], h = row[7 * CHUNK + w];
+        SWAP(a, e, half);
+        SWAP(b, f, half);
+        SWAP(c, g, half);
+        SWAP(d, h, half);
+        SWAP(a, c, quarter);
+        SWAP(b, d, quarter);
+        SWAP(e, g, quarter);
+        SWAP(f, h, quarter);
+        SWAP(a, b, step);
+        SWAP(c, d, step);
+        SWAP(e, f, step);
+        SWAP(g, h, step);
+        row[w] = a, row[CHUNK + w] = b, row[2 * CHUNK + w] = c, row[3 * CHUNK + w] = d;
+        row[4 * CHUNK + w] = e, row[5 * CHUNK + w] = f, row[6 * CHUNK + w] = g, row[7 * CHUNK + w] = h;
     }
+}
+
+void espi_planes_slices(const espi_planes *p, size_t chunk, uint64_t *slice)
+{
+    const size_t size = p->planes * CHUNK;
+    memcpy(slice, p->plane + chunk * size, size * sizeof *slice);
+    memset(slice + size, 0, (MOST_PLANES * CHUNK - size) * sizeof *slice);
+    transpose(slice, 1);
 }
 
 /* Written out, so that compilers make one store of it where bytes lie in this order. */
@@ -411,13 +446,15 @@ static void put(uint8_t *at, uint64_t eight)
     at[7] = (uint8_t)(eight >> 56);
 }
 
-void espi_postings_counts(const espi_postings *p, uint8_t *count)
+void espi_planes_counts(const espi_planes *p, uint8_t *count)
 {
     const size_t words = (p->columns + 63) / 64;
-    uint64_t number[CHUNK];
-    for (size_t from = 0; from < words; from += CHUNK)
-        for (size_t b = 0; b < 8; b++) {
-            transpose(planes_of(p, from), p->planes, b, number);
-            for (size_t w = 0; w < CHUNK && from + w < words; w++) put(count + (from + w) * 64 + b * 8, number[w]);
-        }
+    uint64_t number[ESPI_SLICES * CHUNK];
+    for (size_t from = 0; from < words; from += CHUNK) {
+        espi_planes_slices(p, from / CHUNK, number);
+        transpose(number, 8);
+        for (size_t b = 0; b < 8; b++)
+            for (size_t w = 0; w < CHUNK && from + w < words; w++)
+                put(count + (from + w) * 64 + b * 8, number[b * CHUNK + w]);
+    }
 }

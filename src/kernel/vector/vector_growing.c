@@ -67,6 +67,7 @@ typedef struct growing_vectors {
     size_t weights, weight_capacity;
 
     espi_postings postings;
+    espi_planes planes;
     bool banked;
     bank *bank;
     size_t banks, bank_capacity;
@@ -99,6 +100,7 @@ static void release(espi_growing_part *part)
     espi_bag_reader_free(&v->reader);
     espi_bag_free(&v->words);
     espi_postings_free(&v->postings);
+    espi_planes_free(&v->planes);
     espi_free(v->feature);
     espi_free(v->value);
     espi_free(v->weight);
@@ -225,10 +227,7 @@ static esp_status self(espi_growing_part *part, double *value, esp_error *err)
 
 static espi_sparse_row example(const growing_vectors *v, size_t e)
 {
-    if (v->bags) return espi_bag_row(&v->words, e);
-    const espi_vectors *c = &v->column->vectors;
-    const size_t from = c->row[e], entries = c->row[e + 1] - from;
-    return entries > 0 ? (espi_sparse_row){c->feature + from, c->value + from, entries} : (espi_sparse_row){0};
+    return v->bags ? espi_bag_row(&v->words, e) : espi_vectors_row(&v->column->vectors, e);
 }
 
 static void values_by_pairs(const growing_vectors *v, double *out)
@@ -248,8 +247,8 @@ HOT static void look_up(const double *restrict table, const uint8_t *restrict nu
 
 static bool values_by_number(growing_vectors *v, double *out)
 {
-    if (!espi_postings_count(&v->postings, v->x)) return false;
-    espi_postings_counts(&v->postings, v->number);
+    if (!espi_postings_count(&v->postings, v->x, &v->planes)) return false;
+    espi_planes_counts(&v->planes, v->number);
     if (v->shape.kind != ESPI_RBF) {
         look_up(v->table, v->number, v->count, out);
         return true;
@@ -323,13 +322,13 @@ static double score_weights(const growing_vectors *v, double *score)
 static bool score_banks(growing_vectors *v, double *score, double *magnitude)
 {
     uint64_t number[ESPI_MOST_COUNTED + 1];
-    if (!espi_postings_count(&v->postings, v->x)) return false;
+    if (!espi_postings_count(&v->postings, v->x, &v->planes)) return false;
     for (size_t i = 0; i < v->banks; i++) {
         const bank *b = &v->bank[i];
-        espi_postings_histogram(&v->postings, b->block, b->blocks, number);
+        espi_planes_histogram(&v->planes, b->block, b->blocks, number);
         number[0] -= b->blocks * ESPI_BLOCK - b->count;
         double sum = 0.0;
-        for (size_t n = 0; n <= v->x.entries && n >> v->postings.planes == 0; n++)
+        for (size_t n = 0; n <= v->x.entries && n >> v->planes.planes == 0; n++)
             if (number[n] > 0) sum += (double)number[n] * v->table[n];
         score[b->output] += b->coefficient * sum;
         *magnitude += fabs(b->coefficient) * sum;
@@ -439,6 +438,7 @@ static bool leave_banks(growing_vectors *v)
 {
     for (size_t i = 0; i < v->banks; i++) espi_free(v->bank[i].block);
     espi_postings_free(&v->postings);
+    espi_planes_free(&v->planes);
     v->banks = 0;
     v->banked = false;
     for (size_t e = 0; e < v->count; e++)
@@ -490,11 +490,8 @@ static esp_status keep(espi_growing_part *part, const double *coefficient, esp_e
 static void measure(const espi_growing_part *part, espi_growing_size *size)
 {
     const growing_vectors *v = (const growing_vectors *)(const void *)part;
-    const espi_bag *w = &v->words;
-    size->bytes += sizeof *v + espi_postings_bytes(&v->postings) + espi_symbols_bytes(&v->names);
-    size->bytes += w->row_capacity * sizeof *w->row + w->feature_capacity * sizeof *w->feature +
-                   w->value_capacity * sizeof *w->value + w->square_capacity * sizeof *w->square +
-                   w->other_capacity * sizeof *w->other;
+    size->bytes += sizeof *v + espi_postings_bytes(&v->postings) + espi_planes_bytes(&v->planes) +
+                   espi_symbols_bytes(&v->names) + espi_bag_bytes(&v->words);
     size->bytes += v->feature_capacity * sizeof *v->feature + v->value_capacity * sizeof *v->value +
                    v->weight_capacity * sizeof *v->weight + v->square_capacity * sizeof *v->squares +
                    v->table_capacity * sizeof *v->table + v->number_capacity * sizeof *v->number +

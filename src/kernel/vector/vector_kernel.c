@@ -433,6 +433,7 @@ const espi_kernel_class espi_kernel_linear = {
     .fold = fold,
     .folded_free = espi_free,
     .score = score,
+    .folding = &espi_vector_folding,
     VECTOR_KERNEL,
 };
 
@@ -452,6 +453,7 @@ const espi_kernel_class espi_kernel_poly = {
              .draw_low = 1e-2,
              .draw_high = 10.0},
             {.info = {0}}},
+    .folding = &espi_vector_folding,
     VECTOR_KERNEL,
 };
 

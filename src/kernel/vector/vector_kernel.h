@@ -36,5 +36,6 @@ void espi_shape_powers(const espi_shape *shape, double *value, size_t count);
 double espi_shape_self(const espi_shape *shape, double square); /* K(x, x) from the square of x */
 
 extern const espi_growing_class espi_vector_growing; /* vector_growing.c */
+extern const espi_folding_class espi_vector_folding; /* vector_folding.c; not of rbf */
 
 #endif

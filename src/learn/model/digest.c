@@ -15,13 +15,6 @@ uint64_t espi_model_digest(const esp_model *m)
     digest_bytes(&digest, m->kernel->text, strlen(m->kernel->text));
     digest_bytes(&digest, m->coefficient, m->support->rows * m->outputs * sizeof *m->coefficient);
     if (m->history != NULL) digest_bytes(&digest, m->history->step, m->support->rows * sizeof *m->history->step);
-    for (size_t i = 0; i < m->support->columns; i++) {
-        const espi_column *c = &m->support->column[i];
-        digest_bytes(&digest, c->trees.child, c->trees.children * sizeof *c->trees.child);
-        digest_bytes(&digest, c->trees.root, c->trees.roots * sizeof *c->trees.root);
-        digest_bytes(&digest, c->vectors.feature, c->vectors.entries * sizeof *c->vectors.feature);
-        digest_bytes(&digest, c->vectors.value, c->vectors.entries * sizeof *c->vectors.value);
-        digest_bytes(&digest, c->sequences.factor, c->sequences.factors * sizeof *c->sequences.factor);
-    }
+    digest = espi_dataset_digest(m->support, digest);
     return digest != 0 ? digest : 1;
 }

@@ -1,0 +1,38 @@
+/* Sums of kernels over the examples of one dataset, folded into one structure, whose coefficients change again and
+ * again: what support vector machines on very many examples are learned with.
+ *
+ *     f_k(i) = sum_j c_k(j) K(x_i, x_j)
+ *
+ * Nothing is kept of an example until it has a coefficient. Scores do not depend on which examples are scored together,
+ * nor on the number of threads. */
+#ifndef ESPI_KERNEL_EVALUATE_FOLDED_SUM_H
+#define ESPI_KERNEL_EVALUATE_FOLDED_SUM_H
+
+#include "kernel/expression/kernel.h"
+
+typedef struct espi_folded_sum espi_folded_sum;
+
+/* Whether the sums of a kernel fold: it is a weighted sum of terms, each a leaf, or the norm of one, that does.
+ * ESP_ERR_PARAM names the term that does not. */
+esp_status espi_kernel_folds(const esp_kernel *kernel, esp_error *err);
+
+/* Whether each of its leaves has sums of its own (expression/folding.h): the others are slower. */
+bool espi_kernel_folds_well(const esp_kernel *kernel);
+
+/* All coefficients are 0. `kernel`, which folds, and `data` must outlive the result. ESP_ERR_RANGE if the kernel of an
+ * example with itself, by which it is normalised, is too large for a number. */
+esp_status espi_folded_sum_new(const esp_kernel *kernel, const esp_dataset *data, size_t outputs, const esp_run *run,
+                               espi_folded_sum **out, esp_error *err);
+void espi_folded_sum_free(espi_folded_sum *sum);
+/* score[i * outputs + k] of row[i], i < count. ESP_ERR_RANGE if one is too large for a number. */
+esp_status espi_folded_sum_score(espi_folded_sum *sum, const uint32_t *row, size_t count, const esp_run *run,
+                                 double *score, esp_error *err);
+/* Adds coefficient[i * outputs + k] to that of row[i]; where all are 0, nothing is added. After a failure the sum can
+ * only be freed. */
+esp_status espi_folded_sum_add(espi_folded_sum *sum, const uint32_t *row, size_t count, const double *coefficient,
+                               esp_error *err);
+/* All coefficients are 0 again, and no example is kept. */
+void espi_folded_sum_clear(espi_folded_sum *sum);
+size_t espi_folded_sum_bytes(const espi_folded_sum *sum);
+
+#endif
