@@ -202,6 +202,7 @@ typedef struct cli_training {
     esp_setting setting[CLI_SETTINGS + CLI_LIST_MOST];
     size_t settings;
     char seed[24];
+    const char *checkpoint; /* NULL: none */
 } cli_training;
 int cli_training_check(const cli_learning *settings, cli_training *training); /* kernel and settings; reads no data */
 /* The data, which must have a target if the learner needs one, or if its predictions are `judged` by it. */
@@ -215,6 +216,13 @@ esp_run cli_learn_run(const cli_settings *settings);
 int cli_training_run(const cli_training *training, const esp_kernel *kernel, const char *path);
 /* "svm: 6 classes; 3021 of 5452 examples are support vectors; written to ...", and what is odd about it. */
 int cli_show_model(const cli_settings *settings, const esp_model *model, const char *path);
+
+/* ---- checkpoints (checkpoint.c) */
+
+/* CLI_USAGE after a sentence if a checkpoint (NULL: none) cannot be kept there beside the model. */
+int cli_check_checkpoint(const char *path, const char *output, const cli_settings *settings);
+/* It has served once the model is there. */
+void cli_remove_checkpoint(const char *path, const cli_settings *settings);
 
 /* ---- learning example by example (online.c) */
 

@@ -275,6 +275,18 @@ static void show_end(const cli_settings *s, const char *lines)
     }
 }
 
+/* How close to the optimum a support vector machine is, where that was verified. */
+static void show_verified(const cli_settings *s, const char *lines)
+{
+    char primal[64], dual[64], gap[64], violation[64];
+    if (find_value(lines, "primal objective", primal)[0] == '\0') return;
+    find_value(lines, "dual objective", dual);
+    find_value(lines, "relative gap", gap);
+    find_value(lines, "worst violation", violation);
+    cli_note(s, "verified on all examples: primal objective %.6g, dual %.6g, relative gap %.2g, worst violation %.2g",
+             strtod(primal, NULL), strtod(dual, NULL), strtod(gap, NULL), strtod(violation, NULL));
+}
+
 /* What is odd about a Gaussian process: jitter, and hyperparameters at their bounds. */
 static void show_doubts(const cli_settings *s, const char *lines)
 {
@@ -323,6 +335,7 @@ int cli_show_model(const cli_settings *s, const esp_model *model, const char *pa
     cli_note(s, "%s: %s%s %s %s examples%s; written to %s", esp_model_learner(model), classes,
              online ? updates : support, online ? "updates in" : "of", examples, online ? "" : " are support vectors",
              strcmp(path, "-") == 0 ? "standard output" : path);
+    if (!online) show_verified(s, lines);
     if (!online) show_end(s, lines);
     if (cli_learner_has(esp_model_learner(model), "epsilon") && strcmp(support, "0") == 0)
         cli_note(
@@ -336,8 +349,9 @@ int cli_training_run(const cli_training *training, const esp_kernel *kernel, con
     const cli_settings *s = &training->from->common;
     esp_model *model = NULL;
     esp_error error;
-    const esp_run run = cli_learn_run(s);
+    esp_run run = cli_learn_run(s);
     double began = cli_seconds();
+    run.checkpoint = training->checkpoint;
     esp_status status = esp_train(training->learner, kernel, training->data, training->setting, training->settings,
                                   &run, &model, &error);
     cli_run_end();
@@ -349,6 +363,7 @@ int cli_training_run(const cli_training *training, const esp_kernel *kernel, con
     int code = CLI_OK;
     if (status != ESP_OK) code = cli_error(status, &error);
     else cli_detail(s, "written in %.3f s", cli_seconds() - began);
+    if (code == CLI_OK) cli_remove_checkpoint(training->checkpoint, s);
     if (code == CLI_OK) code = cli_show_model(s, model, path);
     esp_model_free(model);
     return code;

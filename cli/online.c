@@ -32,14 +32,9 @@ static int check_options(const online_job *job)
         if (o->every != 0) return cli_usage("--every says how often --checkpoint FILE is written; give that too");
         return CLI_OK;
     }
-    if (strcmp(o->checkpoint, "-") == 0)
-        return cli_usage("a checkpoint is read again, so --checkpoint needs a file, not standard output");
-    if (o->resume != NULL && cli_same_place(o->checkpoint, o->resume))
+    if (strcmp(o->checkpoint, "-") != 0 && o->resume != NULL && cli_same_place(o->checkpoint, o->resume))
         return cli_usage("%s is the model to resume; the checkpoint needs a file of its own", o->resume);
-    struct stat st;
-    if (stat(o->checkpoint, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-        return cli_usage("%s is no regular file; a checkpoint is read again, so it needs one", o->checkpoint);
-    return cli_check_places("the checkpoint", o->checkpoint, "the model", job->output, job->common);
+    return cli_check_checkpoint(o->checkpoint, job->output, job->common);
 }
 
 /* Learner and kernel are those of the model to resume; -l and -k may repeat them. */
@@ -260,17 +255,6 @@ static int learn(online_job *job, const esp_run *run)
     return CLI_OK;
 }
 
-/* The checkpoint has served once the model is there; the next run starts afresh. */
-static void remove_checkpoint(const online_job *job)
-{
-    const char *path = job->options->checkpoint;
-    if (path == NULL) return;
-    char *real = realpath(path, NULL); /* not a link to it */
-    if (unlink(real != NULL ? real : path) != 0 && errno != ENOENT)
-        cli_note(job->common, "%s: the checkpoint is done with, but cannot be removed: %s", path, strerror(errno));
-    free(real);
-}
-
 static int write_model(const online_job *job)
 {
     esp_model *model = NULL;
@@ -280,7 +264,7 @@ static int write_model(const online_job *job)
     if (status == ESP_OK) status = esp_model_write(model, job->output, &error);
     int code = status == ESP_OK ? CLI_OK : cli_error(status, &error);
     if (code == CLI_OK) {
-        remove_checkpoint(job);
+        cli_remove_checkpoint(job->options->checkpoint, job->common); /* the next run starts afresh */
         cli_detail(job->common, "kernel %s", esp_model_kernel(model));
         cli_detail(job->common, "written in %.3f s", cli_seconds() - began);
         code = cli_show_model(job->common, model, job->output);

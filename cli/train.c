@@ -16,7 +16,8 @@ static const cli_option options[] = {
     {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(train_settings, output),
      .argument = "FILE", .help = "where to write the model"},
     {.name = "checkpoint", .kind = CLI_TEXT, .offset = offsetof(train_settings, online.checkpoint), .argument = "FILE",
-     .help = "perceptron: keep what is learned so far here; if the file exists, continue from it"},
+     .help = "perceptron, and svm and svr with --solver folded: keep what is learned so far here; if the file exists, "
+             "continue from it"},
     {.name = "every", .kind = CLI_NUMBER, .offset = offsetof(train_settings, online.every), .argument = "N", .least = 1,
      .most = UINT64_MAX, .help = "examples from one checkpoint to the next; 100,000 if not given"},
     {.name = "resume", .kind = CLI_TEXT, .offset = offsetof(train_settings, online.resume), .argument = "FILE",
@@ -42,9 +43,10 @@ static void note_probability(const cli_training *training)
 
 static int train_at_once(const train_settings *s)
 {
-    cli_training training = {0};
+    cli_training training = {.checkpoint = s->online.checkpoint};
     int code = cli_training_check(&s->learning, &training);
     if (code == CLI_OK) code = check_output(s->output, &s->learning.common);
+    if (code == CLI_OK) code = cli_check_checkpoint(training.checkpoint, s->output, &s->learning.common);
     if (code == CLI_OK) code = cli_training_read(&training, false);
     if (code == CLI_OK) note_probability(&training);
     if (code == CLI_OK) code = cli_training_run(&training, training.kernel, s->output);
@@ -57,9 +59,11 @@ static int run_train(const cli_settings *settings)
     const train_settings *s = (const train_settings *)settings;
     const char *learner = cli_learner_of(&s->learning);
     const bool online = s->online.resume != NULL || cli_learner_can(learner, ESP_LEARNS_ONLINE);
-    if (!online && (s->online.checkpoint != NULL || s->online.every != 0))
-        return cli_usage("--%s is for the perceptron, which learns example by example; %s looks at all at once",
-                         s->online.checkpoint != NULL ? "checkpoint" : "every", learner);
+    if (!online && s->online.every != 0)
+        return cli_usage("--every is for the perceptron, which learns example by example; %s looks at all at once",
+                         learner);
+    if (!online && s->online.checkpoint != NULL && !cli_learner_can(learner, ESP_KEEPS_CHECKPOINTS))
+        return cli_usage("--checkpoint is for the perceptron and for support vector machines; %s keeps none", learner);
     if (!online) return train_at_once(s);
     const int code = check_output(s->output, settings);
     return code == CLI_OK ? cli_online_train(&s->learning, &s->online, s->output) : code;
@@ -74,6 +78,10 @@ const cli_command cli_train = {
         "file appears when training has succeeded; until then an older one stays as it is.\n"
         "The rows of the Gram matrix are kept in --memory (default: half of what the machine has); with less, "
         "training takes longer and gives the same model.\n"
+        "With --solver folded, a support vector machine needs no rows: it learns from millions of examples, and ends "
+        "with a check on all of them of how close to the optimum it is. --solver auto takes it where it is faster. "
+        "With "
+        "--checkpoint it goes on after a stop of any kind, to the same model.\n"
         "Ctrl-C ends training without a model, or with --keep-partial with the model learned so far.\n"
         "A Gaussian process (gp) learns the hyperparameters of the kernel too, such as lambda and the weights of a "
         "sum, by "

@@ -60,6 +60,10 @@ typedef struct esp_run {
     /* Where it is not NULL, called with a line about what goes on, for those who want to know: a Gaussian process shows
      * the steps of its search. Always from the calling thread. */
     void (*message)(void *user, const char *line);
+    /* Where it is not NULL, a file in which a training that may be long keeps what it has done; if it is there already,
+     * the training goes on from it, and ends as it would have ended. It stays there. For learners that keep none
+     * (ESP_KEEPS_CHECKPOINTS) it is ESP_ERR_PARAM; calls that do not train leave it alone. */
+    const char *checkpoint;
 } esp_run;
 
 /* ---------------------------------------------------------------- datasets */
@@ -402,7 +406,8 @@ typedef enum esp_capability {
     ESP_NEEDS_MATRIX = 32,         /* the whole Gram matrix must fit the memory */
     ESP_GIVES_VARIANCES = 64,      /* predictions have variances */
     ESP_GIVES_PROBABILITIES = 128, /* predictions of classes have probabilities, or have them if settings ask for it */
-    ESP_FINDS_OUTLIERS = 256       /* it learns from examples alone which ones are unlike them: classes 1 and -1 */
+    ESP_FINDS_OUTLIERS = 256,      /* it learns from examples alone which ones are unlike them: classes 1 and -1 */
+    ESP_KEEPS_CHECKPOINTS = 512    /* esp_train goes on from esp_run.checkpoint, at least with some settings */
 } esp_capability;
 /* The sum of what a learner can do with these settings, those apart that it refuses; without any (NULL), of what it can
  * do with some. 0 if the learner is unknown. */

@@ -33,6 +33,7 @@ typedef struct espi_setting {
     bool low_open;              /* `low` itself is not allowed */
     const char *const *choices; /* of ESP_KIND_CHOICE, ended by NULL */
     bool warm_start;            /* a solution under one value is a good start under another */
+    bool unrecorded;            /* models do not tell it: it says how to learn, not what */
     esp_status (*check)(const char *value, esp_error *err); /* what else to ask of a text; may be NULL */
 } espi_setting;
 

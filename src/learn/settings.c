@@ -294,6 +294,7 @@ char *espi_settings_text(const espi_settings *settings)
         add_seed(&text, settings);
     }
     for (const espi_setting *s = settings->learner->settings; s->info.name != NULL; s++) {
+        if (s->unrecorded) continue;
         if (text.size > 0) espi_text_string(&text, " ");
         espi_text_string(&text, s->info.name);
         espi_text_string(&text, "=");

@@ -11,8 +11,17 @@ enum {
     STEPS = 60      /* points of a learning curve */
 };
 
-/* The settings that the learner has: name, help, default. */
-static void add_settings(espi_text *t, const char *learner)
+/* Whether a model, whose settings these are, tells the setting of this name. */
+static bool tells(const char *settings, const char *name)
+{
+    const size_t size = strlen(name);
+    for (const char *at = strstr(settings, name); at != NULL; at = strstr(at + 1, name))
+        if ((at == settings || at[-1] == ' ') && at[size] == '=') return true;
+    return false;
+}
+
+/* The settings that the learner has, and its models tell: name, help, default. */
+static void add_settings(espi_text *t, const char *learner, const char *settings)
 {
     const char *name, *help = "";
     size_t index = 0;
@@ -22,6 +31,7 @@ static void add_settings(espi_text *t, const char *learner)
     espi_json_open(t, '[');
     const esp_parameter_info *info;
     for (size_t i = 0; name != NULL && (info = esp_learner_setting(index, i)) != NULL; i++) {
+        if (!tells(settings, info->name)) continue;
         espi_json_open(t, '{');
         espi_json_text_of(t, "name", info->name);
         espi_json_text_of(t, "help", info->help);
@@ -138,7 +148,7 @@ esp_status espi_report_model(espi_report *r, esp_error *err)
     espi_json_key(t, "model");
     espi_json_open(t, '{');
     espi_json_text_of(t, "learner", m->learner);
-    add_settings(t, m->learner);
+    add_settings(t, m->learner, m->settings != NULL ? m->settings : "");
     espi_json_text_of(t, "settings", m->settings != NULL ? m->settings : "");
     const esp_status status = add_texts(t, m, err);
     espi_json_key(t, "leaves");

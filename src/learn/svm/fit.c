@@ -18,7 +18,7 @@ void espi_fit_free(espi_fit *fit)
 
 /* -------------------------------------------------------------- variables */
 
-static void free_variables(espi_variables *v)
+void espi_variables_free(espi_variables *v)
 {
     espi_free(v->example);
     espi_free(v->sign);
@@ -50,8 +50,16 @@ static esp_status narrow_rows(const espi_training *t, espi_variables *v, espi_ro
     return status;
 }
 
-static void set_start(const espi_training *t, size_t problem, const espi_variables *v, double *alpha)
+bool espi_training_pose(const espi_training *t, size_t problem, espi_variables *v)
 {
+    const bool ok = make_variables(v, t->fit->alpha_start[problem + 1] - t->fit->alpha_start[problem]);
+    if (ok) espi_machine_of(t->settings)->pose(t, problem, v);
+    return ok;
+}
+
+void espi_training_set_start(const espi_training *t, size_t problem, const espi_variables *v)
+{
+    double *alpha = t->fit->alpha + t->fit->alpha_start[problem];
     const double *warm = t->warm != NULL ? t->warm->alpha + t->warm->alpha_start[problem] : NULL;
     for (size_t k = 0; k < v->count; k++) {
         const double start = warm != NULL ? warm[k] * t->scale : 0.0;
@@ -65,7 +73,7 @@ static esp_status solve(const espi_training *t, size_t problem, espi_variables *
     const espi_machine_settings *settings = espi_machine_settings_of(t->settings);
     double *alpha = t->fit->alpha + t->fit->alpha_start[problem];
     espi_rows *narrow;
-    set_start(t, problem, v, alpha);
+    espi_training_set_start(t, problem, v);
     esp_status status = narrow_rows(t, v, rows, &narrow, err);
     if (status != ESP_OK) return status;
     const espi_smo_problem p = {.rows = narrow != NULL ? narrow : rows,
@@ -93,13 +101,8 @@ esp_status espi_training_solve(const espi_training *t, size_t problem, espi_rows
                                esp_error *err)
 {
     espi_variables v;
-    esp_status status = ESP_OK;
-    if (!make_variables(&v, t->fit->alpha_start[problem + 1] - t->fit->alpha_start[problem]))
-        status = espi_no_memory(err);
-    if (status == ESP_OK) {
-        espi_machine_of(t->settings)->pose(t, problem, &v);
-        status = solve(t, problem, &v, rows, run, err);
-    }
+    esp_status status =
+        espi_training_pose(t, problem, &v) ? solve(t, problem, &v, rows, run, err) : espi_no_memory(err);
     if (status == ESP_OK) { /* narrow rows were renumbered, so that the problem is posed once more */
         const double *alpha = t->fit->alpha + t->fit->alpha_start[problem];
         espi_machine_of(t->settings)->pose(t, problem, &v);
@@ -107,7 +110,7 @@ esp_status espi_training_solve(const espi_training *t, size_t problem, espi_rows
             t->fit->coefficient[v.example[k] * t->fit->outputs + problem] += v.sign[k] * alpha[k];
         t->fit->bias[problem] = t->result[problem].bias;
     }
-    free_variables(&v);
+    espi_variables_free(&v);
     return status;
 }
 
@@ -166,11 +169,21 @@ static int ask_only(void *user, const char *stage, double fraction)
     return run->progress(run->user, stage, -1.0);
 }
 
+esp_run espi_ask_only(const esp_run *run)
+{
+    if (run == NULL) return (esp_run){0};
+    return (esp_run){.threads = run->threads,
+                     .memory = run->memory,
+                     .progress = run->progress != NULL ? ask_only : NULL,
+                     .user = (void *)(uintptr_t)run};
+}
+
 static esp_status solve_in_thread(void *context, size_t problem, const espi_worker *worker, esp_error *err)
 {
     const solving *s = context;
-    esp_run from = worker->run != NULL ? *worker->run : (esp_run){0};
-    const esp_run run = {.threads = 1, .progress = from.progress != NULL ? ask_only : NULL, .user = &from};
+    esp_run run = espi_ask_only(worker->run);
+    run.threads = 1;
+    run.memory = 0;
     return espi_training_solve(s->training, problem, s->rows, &run, err);
 }
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "kernel/expression/columns.h"
 #include "learn/model/file.h"
+#include "learn/svm/folded.h"
 #include "learn/svm/row_source.h"
 
 #include <stdio.h>
@@ -13,10 +14,18 @@
 
 enum { CALIBRATION_FOLDS = 5 };
 
+const char *const espi_solver_names[] = {"auto", "rows", "folded", NULL};
+
 esp_status espi_machine_check_kernel(const espi_settings *settings, const esp_kernel *kernel, esp_error *err)
 {
     const bool numbers = (espi_capabilities(settings) & ESP_LEARNS_CLASSES) == 0;
-    if (!numbers && espi_machine_settings_of(settings)->inducing == 0) return ESP_OK;
+    const espi_machine_settings *s = espi_machine_settings_of(settings);
+    if (s->solver == ESPI_SOLVER_FOLDED) {
+        if (s->inducing > 0)
+            return espi_fail(err, ESP_ERR_PARAM, "inducing examples take the solver rows; folded uses all examples");
+        return espi_folded_check(kernel, err);
+    }
+    if (!numbers && s->inducing == 0) return ESP_OK;
     for (size_t i = 0; i < kernel->leaves; i++)
         if (espi_leaf_selects(&kernel->leaf[i]))
             return numbers
@@ -92,9 +101,10 @@ static esp_status fit_all(machine_training *t, esp_error *err)
     espi_row_source *source = t->source;
     const espi_row_source_class *class = source->class;
     espi_training training = espi_source_training(source, t->problem->settings, &t->fit);
+    training.checkpoint = t->problem->run != NULL ? t->problem->run->checkpoint : NULL;
     esp_status status = class->enter(source, t->problem->settings, err);
     if (status == ESP_OK && class->shared != NULL) {
-        status = espi_training_run(&training, class->shared->rows(source), t->problem->run, err);
+        status = class->shared->fit(source, &training, err);
         if (status == ESP_OK && class->shared->finish != NULL) status = class->shared->finish(source, &t->fit, err);
     } else if (status == ESP_OK) {
         t->variant = espi_alloc_zero(t->outputs, sizeof(esp_kernel *));
@@ -103,6 +113,19 @@ static esp_status fit_all(machine_training *t, esp_error *err)
     }
     class->leave(source);
     return status;
+}
+
+/* Why there is none. */
+static esp_status no_checkpoint(const espi_problem *problem, esp_error *err)
+{
+    const espi_machine_settings *s = espi_machine_settings_of(problem->settings);
+    esp_error why;
+    if (s->solver == ESPI_SOLVER_ROWS)
+        return espi_fail(err, ESP_ERR_PARAM, "the solver rows keeps no checkpoint; folded does");
+    if (s->inducing > 0)
+        return espi_fail(err, ESP_ERR_PARAM, "inducing examples take the solver rows, which keeps no checkpoint");
+    espi_kernel_folds(problem->kernel, &why);
+    return espi_fail(err, ESP_ERR_PARAM, "%s; only the solver folded keeps a checkpoint", why.message);
 }
 
 static esp_status learn(machine_training *t, esp_error *err)
@@ -117,6 +140,8 @@ static esp_status learn(machine_training *t, esp_error *err)
     t->outputs = t->problem->settings->learner->outputs(t->problem->settings, t->problem->targets->classes);
     if (status == ESP_OK) status = espi_source_open(t->problem, t->problem->settings, &t->source, err);
     if (status != ESP_OK) return status;
+    if (t->problem->run != NULL && t->problem->run->checkpoint != NULL && t->source->class != &espi_row_source_folded)
+        return no_checkpoint(t->problem, err);
     t->source->split = &t->split;
     status = fit_all(t, err);
     if (status == ESP_OK && calibrates && !t->fit.cancelled) status = calibrate(t, err);
@@ -136,6 +161,7 @@ static esp_status learn(machine_training *t, esp_error *err)
 static char *summary_text(const machine_training *t)
 {
     espi_text text = {0};
+    const espi_certificate *c = &t->fit.certificate;
     char line[160];
     const char *end = t->fit.converged   ? "converged"
                       : t->fit.cancelled ? "interrupted"
@@ -143,6 +169,13 @@ static char *summary_text(const machine_training *t)
     snprintf(line, sizeof line, "trained-on\t%zu\niterations\t%zu\nend\t%s\n", t->problem->targets->count,
              t->fit.iterations, end);
     espi_text_string(&text, line);
+    if (c->there) {
+        espi_text_string(&text, "solver\tfolded\n");
+        espi_text_fact(&text, "primal objective", c->primal);
+        espi_text_fact(&text, "dual objective", c->dual);
+        espi_text_fact(&text, "relative gap", c->gap);
+        espi_text_fact(&text, "worst violation", c->violation);
+    }
     return espi_text_take(&text);
 }
 

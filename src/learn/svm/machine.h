@@ -12,10 +12,16 @@
 
 /* --------------------------------------------------------------- settings */
 
+/* rows: sequential minimal optimisation over rows of the Gram matrix (smo.h). folded: without rows, on very many
+ * examples (folded.h). auto: what is faster. */
+typedef enum espi_solver { ESPI_SOLVER_AUTO, ESPI_SOLVER_ROWS, ESPI_SOLVER_FOLDED } espi_solver;
+extern const char *const espi_solver_names[];
+
 typedef struct espi_machine_settings { /* the first member of the settings of a machine */
     espi_settings common;
     double tolerance;
-    size_t inducing; /* examples that stand for all (pivots.h); 0: no */
+    size_t inducing;    /* examples that stand for all (pivots.h); 0: no */
+    espi_choice solver; /* an espi_solver */
     size_t max_iterations;
     bool no_shrinking, keep_partial;
 } espi_machine_settings;
@@ -29,6 +35,9 @@ typedef struct espi_machine_settings { /* the first member of the settings of a 
     {.info = {"inducing", "learn on features from so many examples, which alone support the model; 0: all examples",   \
               "0", "a whole number >= 0", ESP_KIND_WHOLE},                                                             \
      .offset = offsetof(type, machine.inducing), .low = 0.0, .high = 1e9},                                             \
+    {.info = {"solver", "rows: over rows of the Gram matrix; folded: without them, on very many examples; auto: what is faster", \
+              "auto", "auto, rows or folded", ESP_KIND_CHOICE},                                                        \
+     .offset = offsetof(type, machine.solver), .choices = espi_solver_names, .unrecorded = true},                      \
     {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1",             \
               ESP_KIND_WHOLE},                                                                                         \
      .offset = offsetof(type, machine.max_iterations), .low = 1.0, .high = 9e15},                                      \
@@ -46,6 +55,12 @@ static inline const espi_machine_settings *espi_machine_settings_of(const espi_s
 
 /* ------------------------------------------------------------------- fits */
 
+/* How close to the optimum a fit was found to be; of several problems the sum of the objectives, and the worst. */
+typedef struct espi_certificate {
+    bool there; /* false: the solver does not verify */
+    double primal, dual, gap, violation;
+} espi_certificate;
+
 /* The decision functions learned on some examples. */
 typedef struct espi_fit {
     size_t examples, outputs;
@@ -56,6 +71,7 @@ typedef struct espi_fit {
     size_t iterations;   /* of all problems */
     bool converged;      /* all of them */
     bool cancelled;      /* some are unfinished: kept because of keep_partial */
+    espi_certificate certificate;
 } espi_fit;
 
 void espi_fit_free(espi_fit *fit);
@@ -66,10 +82,11 @@ typedef struct espi_training {
     const espi_targets *targets;
     const uint32_t *example;
     size_t count;
-    bool keep_partial;    /* what an interruption leaves is kept */
-    double *class_weight; /* per class; NULL: the machine has none */
-    const espi_fit *warm; /* a fit of the same problems; NULL: none */
-    double scale;         /* of its variables */
+    bool keep_partial;      /* what an interruption leaves is kept */
+    const char *checkpoint; /* a file to go on from; NULL: none */
+    double *class_weight;   /* per class; NULL: the machine has none */
+    const espi_fit *warm;   /* a fit of the same problems; NULL: none */
+    double scale;           /* of its variables */
     espi_fit *fit;
     espi_smo_result *result; /* per problem */
 } espi_training;
@@ -82,6 +99,8 @@ typedef struct espi_variables {
     double *linear, *bound;
     double sum; /* what the signed variables add up to; 0 unless the machine sets it */
 } espi_variables;
+
+void espi_variables_free(espi_variables *v);
 
 typedef struct espi_machine { /* how a kind of machine poses its problems; the family of its learner */
     size_t (*variables)(const espi_training *training, size_t problem);
@@ -110,8 +129,15 @@ esp_status espi_training_solve(const espi_training *training, size_t problem, es
 /* Ends with `status`, which it returns: the fit is complete, or freed if this is a failure. */
 esp_status espi_training_end(espi_training *training, esp_status status);
 
+/* `run` without its progress: only whether to stop is asked. */
+esp_run espi_ask_only(const esp_run *run);
 /* All of that over rows that all problems share. */
 esp_status espi_training_run(espi_training *training, espi_rows *rows, const esp_run *run, esp_error *err);
+
+/* What solvers begin with: the variables of a problem, for espi_variables_free (false if memory is out), and their
+ * values in the fit, which are 0 or those of the warm start. */
+bool espi_training_pose(const espi_training *training, size_t problem, espi_variables *v);
+void espi_training_set_start(const espi_training *training, size_t problem, const espi_variables *v);
 
 /* Scores of the examples test[0 .. count) of `all` under a fit on the examples train[..]: scores[t * outputs + k]. */
 esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *train, const uint32_t *test,

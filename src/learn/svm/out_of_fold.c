@@ -58,7 +58,7 @@ static esp_status validate_trial(const validation *v, size_t number, espi_fit *b
     if (source->class->same_rows && number > 0 && v->trial[number - 1] == trial - 1)
         start_from(&t, v->trial[number - 1]->settings, before);
     esp_status status = scores == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK) status = espi_training_run(&t, source->class->shared->rows(source), source->problem.run, err);
+    if (status == ESP_OK) status = source->class->shared->fit(source, &t, err);
     if (status == ESP_OK) status = source->class->shared->score(source, &fit, scores, err);
     if (status == ESP_OK) hand_over(v, trial, &fit, scores);
     espi_free(scores);
@@ -178,12 +178,13 @@ esp_status espi_machine_out_of_fold(const espi_problem *problem, const espi_fold
     espi_trial_progress progress = {.all = trials * folds->count};
     const espi_trial **member = espi_alloc(trials, sizeof *member);
     esp_status status = member == NULL ? espi_no_memory(err) : ESP_OK;
-    /* Trials with and without inducing examples have different sources. */
-    for (int inducing = 0; status == ESP_OK && inducing < 2; inducing++) {
+    static const espi_row_source_class *const sources[] = {&espi_row_source_whole, &espi_row_source_pivots,
+                                                           &espi_row_source_selected, &espi_row_source_folded};
+    for (size_t n = 0; status == ESP_OK && n < sizeof sources / sizeof *sources; n++) {
         espi_row_source *source = NULL;
         size_t members = 0;
         for (size_t i = 0; i < trials; i++)
-            if ((espi_machine_settings_of(trial[i].settings)->inducing > 0) == inducing) member[members++] = &trial[i];
+            if (espi_source_for(problem, trial[i].settings) == sources[n]) member[members++] = &trial[i];
         if (members == 0) continue;
         status = espi_source_open(problem, member[0]->settings, &source, err);
         if (status == ESP_OK)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/evaluate/folded_sum.h"
 
 esp_status espi_split_make(espi_split *split, size_t count, esp_error *err)
 {
@@ -17,12 +18,35 @@ void espi_split_free(espi_split *split)
     espi_free(split->test);
 }
 
+/* Whether a solver without rows is better: it is faster, as measured (docs/results.md), or a checkpoint is wanted.
+ * Several decision functions share rows, so that these are better as long as they fit the memory. */
+static bool is_better_folded(const espi_problem *problem, const espi_settings *settings)
+{
+    enum { MANY = 10000, VERY_MANY = 100000 };
+    const double rows = (double)problem->data->rows;
+    const size_t memory = problem->run != NULL ? problem->run->memory : 0;
+    const bool many = espi_kernel_folds_well(problem->kernel) &&
+                      settings->learner->outputs(settings, problem->targets->classes) == 1 && rows >= MANY;
+    const bool fit = memory == 0 || rows * rows * sizeof(float) <= (double)memory;
+    const bool checkpoint = problem->run != NULL && problem->run->checkpoint != NULL;
+    return (many || (!fit && rows >= MANY) || rows >= VERY_MANY || checkpoint) &&
+           espi_kernel_folds(problem->kernel, NULL) == ESP_OK;
+}
+
+const espi_row_source_class *espi_source_for(const espi_problem *problem, const espi_settings *settings)
+{
+    const espi_machine_settings *s = espi_machine_settings_of(settings);
+    if (espi_kernel_selects(problem->kernel)) return &espi_row_source_selected;
+    if (s->inducing > 0) return &espi_row_source_pivots;
+    if (s->solver == ESPI_SOLVER_FOLDED) return &espi_row_source_folded;
+    return s->solver == ESPI_SOLVER_AUTO && is_better_folded(problem, settings) ? &espi_row_source_folded
+                                                                                : &espi_row_source_whole;
+}
+
 esp_status espi_source_open(const espi_problem *problem, const espi_settings *settings, espi_row_source **out,
                             esp_error *err)
 {
-    const espi_row_source_class *class = espi_kernel_selects(problem->kernel)               ? &espi_row_source_selected
-                                         : espi_machine_settings_of(settings)->inducing > 0 ? &espi_row_source_pivots
-                                                                                            : &espi_row_source_whole;
+    const espi_row_source_class *class = espi_source_for(problem, settings);
     espi_row_source *source = *out = espi_alloc_zero(1, class->size);
     if (source == NULL) return espi_no_memory(err);
     source->class = class;
@@ -50,9 +74,10 @@ espi_training espi_source_training(const espi_row_source *source, const espi_set
 
 static const espi_rows_of_split *view(espi_row_source *source) { return (espi_rows_of_split *)(void *)source; }
 
-espi_rows *espi_rows_of_split_rows(espi_row_source *source)
+esp_status espi_rows_of_split_fit(espi_row_source *source, espi_training *training, esp_error *err)
 {
-    return view(source)->part != NULL ? view(source)->part : view(source)->all;
+    espi_rows *rows = view(source)->part != NULL ? view(source)->part : view(source)->all;
+    return espi_training_run(training, rows, source->problem.run, err);
 }
 
 esp_status espi_rows_of_split_score(espi_row_source *source, const espi_fit *fit, double *scores, esp_error *err)

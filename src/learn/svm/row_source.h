@@ -1,8 +1,9 @@
-/* Where the Gram rows of a machine's problems come from. There are three sources, each in a file row_source_*.c:
+/* Where the kernel values of a machine's problems come from. There are four sources, each in a file row_source_*.c:
  *
  *     whole       one Gram matrix of all examples; problems, folds and values of C share its rows
  *     pivots      features from a few examples, drawn for each fold, stand for the matrix
- *     selected    a matrix for each fold and problem, since each selects its own patterns */
+ *     selected    a matrix for each fold and problem, since each selects its own patterns
+ *     folded      no rows at all, but sums over the examples (folded.h) */
 #ifndef ESPI_LEARN_SVM_ROW_SOURCE_H
 #define ESPI_LEARN_SVM_ROW_SOURCE_H
 
@@ -21,14 +22,15 @@ typedef struct espi_row_source { /* each source puts its own fields behind this 
     const espi_split *split; /* the current one */
 } espi_row_source;
 
-/* Of a source whose rows serve all problems of a fit. */
-typedef struct espi_shared_rows {
-    espi_rows *(*rows)(espi_row_source *source); /* those of all examples trained on */
+/* Of a source that serves all problems of a fit. */
+typedef struct espi_shared_source {
+    /* As espi_training_run, on the current split. */
+    esp_status (*fit)(espi_row_source *source, espi_training *training, esp_error *err);
     /* scores[t * outputs + k] of the t-th example tested. */
     esp_status (*score)(espi_row_source *source, const espi_fit *fit, double *scores, esp_error *err);
     /* Turns coefficients of a fit on all examples into those of a model; may be NULL. */
     esp_status (*finish)(espi_row_source *source, espi_fit *fit, esp_error *err);
-} espi_shared_rows;
+} espi_shared_source;
 
 /* Of a source with other rows for each problem: one problem after the other, `rows` ... `end`. */
 typedef struct espi_own_rows {
@@ -49,7 +51,7 @@ struct espi_row_source_class {
     /* Makes ready for training on source->split under these settings; `leave` follows, also after a failure. */
     esp_status (*enter)(espi_row_source *source, const espi_settings *settings, esp_error *err);
     void (*leave)(espi_row_source *source);
-    const espi_shared_rows *shared; /* one of the two; the other is NULL */
+    const espi_shared_source *shared; /* one of the two; the other is NULL */
     const espi_own_rows *own;
 };
 
@@ -59,7 +61,7 @@ typedef struct espi_rows_of_split {
     espi_bound *bound;
     espi_rows *all, *part;
 } espi_rows_of_split;
-espi_rows *espi_rows_of_split_rows(espi_row_source *source);
+esp_status espi_rows_of_split_fit(espi_row_source *source, espi_training *training, esp_error *err);
 esp_status espi_rows_of_split_score(espi_row_source *source, const espi_fit *fit, double *scores, esp_error *err);
 
 /* ------------------------------------------------------------------- fits */
@@ -67,7 +69,9 @@ esp_status espi_rows_of_split_score(espi_row_source *source, const espi_fit *fit
 esp_status espi_split_make(espi_split *split, size_t count, esp_error *err); /* with room for so many examples */
 void espi_split_free(espi_split *split);
 
-/* The source that the kernel and the settings call for; espi_source_close follows, also after a failure. */
+/* Of all sources the one that the kernel, the data and the settings call for. */
+const espi_row_source_class *espi_source_for(const espi_problem *problem, const espi_settings *settings);
+/* Opens it; espi_source_close follows, also after a failure. */
 esp_status espi_source_open(const espi_problem *problem, const espi_settings *settings, espi_row_source **out,
                             esp_error *err);
 void espi_source_close(espi_row_source *source);
@@ -92,6 +96,7 @@ typedef struct espi_trial_progress { /* counted in fits: one for each trial and 
 esp_status espi_source_validate(espi_row_source *source, const espi_folds *folds, const espi_trial *const *trial,
                                 size_t trials, espi_trial_progress *progress, esp_error *err);
 
-extern const espi_row_source_class espi_row_source_whole, espi_row_source_pivots, espi_row_source_selected;
+extern const espi_row_source_class espi_row_source_whole, espi_row_source_pivots, espi_row_source_selected,
+    espi_row_source_folded;
 
 #endif

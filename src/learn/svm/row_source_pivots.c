@@ -94,8 +94,8 @@ static esp_status finish(espi_row_source *source, espi_fit *fit, esp_error *err)
     return ESP_OK;
 }
 
-static const espi_shared_rows shared = {
-    .rows = espi_rows_of_split_rows, .score = espi_rows_of_split_score, .finish = finish};
+static const espi_shared_source shared = {
+    .fit = espi_rows_of_split_fit, .score = espi_rows_of_split_score, .finish = finish};
 
 const espi_row_source_class espi_row_source_pivots = {.size = sizeof(pivot_source),
                                                       .open = open_source,

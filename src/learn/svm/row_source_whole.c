@@ -33,7 +33,7 @@ static void leave(espi_row_source *source)
     s->part = NULL;
 }
 
-static const espi_shared_rows shared = {.rows = espi_rows_of_split_rows, .score = espi_rows_of_split_score};
+static const espi_shared_source shared = {.fit = espi_rows_of_split_fit, .score = espi_rows_of_split_score};
 
 const espi_row_source_class espi_row_source_whole = {.size = sizeof(espi_rows_of_split),
                                                      .same_rows = true,

@@ -1,0 +1,204 @@
+#include "base/alloc.h"
+#include "base/status.h"
+#include "learn/svm/folded.h"
+
+#include <math.h>
+
+/* ------------------------------------------------------------- constraints */
+
+/* How far variable k can go against a surplus of the sum. One that is free grows in proportion to what it is, as it is
+ * small where kernel values are large: there, a share of what C leaves would change scores by very much. */
+static double room(const espi_folded_problem *p, size_t k, bool free_only)
+{
+    const double a = p->alpha[k], left = p->v.bound[k] - a;
+    if (free_only && (a <= 0.0 || left <= 0.0)) return 0.0;
+    if ((p->v.sign[k] > 0) == (p->r.surplus > 0.0)) return a;
+    return free_only && left > 4.0 * a ? 4.0 * a : left;
+}
+
+/* Variables that rounding keeps from their bounds go there: as free ones they would fix the bias. */
+static void snap(espi_folded_problem *p)
+{
+    double largest = 0.0;
+    for (size_t k = 0; k < p->v.count; k++)
+        if (p->alpha[k] > largest) largest = p->alpha[k];
+    for (size_t k = 0; k < p->v.count; k++) {
+        if (p->alpha[k] < 1e-14 * largest) p->alpha[k] = 0.0;
+        else if (p->v.bound[k] - p->alpha[k] < 1e-14 * p->v.bound[k]) p->alpha[k] = p->v.bound[k];
+    }
+}
+
+void espi_folded_meet(espi_folded_problem *p)
+{
+    p->r.surplus = -p->v.sum;
+    for (size_t k = 0; k < p->v.count; k++) p->r.surplus += p->v.sign[k] * p->alpha[k];
+    for (int free_only = 1; free_only >= 0 && p->r.surplus != 0.0; free_only--) {
+        double all = 0.0, left = p->r.surplus;
+        for (size_t k = 0; k < p->v.count; k++) all += room(p, k, free_only);
+        if (all < fabs(p->r.surplus) && free_only) continue;
+        const double share = all > fabs(p->r.surplus) ? fabs(p->r.surplus) / all : 1.0;
+        for (size_t k = 0; k < p->v.count && all > 0.0; k++) {
+            const double by = share * room(p, k, free_only);
+            const bool down = (p->v.sign[k] > 0) == (p->r.surplus > 0.0);
+            p->alpha[k] += down ? -by : by;
+            left -= p->r.surplus > 0.0 ? by : -by;
+        }
+        p->r.surplus = fabs(left) > 1e-12 * fabs(p->r.surplus) ? left : 0.0;
+        break;
+    }
+    snap(p);
+}
+
+esp_status espi_folded_sum_anew(espi_folded *f, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    espi_folded_sum_clear(f->sum);
+    for (size_t i = 0; status == ESP_OK && i < f->examples; i++) {
+        for (size_t n = 0; n < f->problems; n++) {
+            const espi_folded_problem *p = &f->problem[n];
+            f->coefficient[n] = 0.0;
+            for (size_t c = 0; c < f->copies; c++)
+                f->coefficient[n] += p->v.sign[c * f->examples + i] * p->alpha[c * f->examples + i];
+        }
+        status = espi_folded_sum_add(f->sum, &f->row[i], 1, f->coefficient, err);
+    }
+    return status;
+}
+
+/* -------------------------------------------------------------------- bias */
+
+typedef struct bend { /* where the slope of the primal objective by the bias changes, and by how much */
+    double at, by;
+} bend;
+
+/* Puts the bends that lie below `middle` first. Returns their number, and adds up what they change. */
+static size_t part_bends(bend *b, size_t count, double middle, double *change)
+{
+    size_t below = 0;
+    *change = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        const bend x = b[i];
+        if (x.at > middle) continue;
+        *change += x.by;
+        b[i] = b[below];
+        b[below++] = x;
+    }
+    return below;
+}
+
+/* Where a slope, which starts at `slope` and rises at the bends, first is not below 0. */
+static double lowest_point(bend *b, size_t count, double slope)
+{
+    double change, last = count > 0 ? b[0].at : 0.0;
+    while (count > 1) { /* as in quicksort, but only one part matters */
+        const double x = b[0].at, y = b[count / 2].at, z = b[count - 1].at;
+        double middle = x < y ? (y < z ? y : x < z ? z : x) : (x < z ? x : y < z ? z : y); /* the median */
+        size_t below = part_bends(b, count, middle, &change);
+        if (below == count) { /* the middle was the last of them: all that are equal to it go together */
+            size_t less = 0;
+            double some = 0.0;
+            for (size_t i = 0; i < count; i++) {
+                if (b[i].at >= middle) continue;
+                const bend t = b[i];
+                b[i] = b[less];
+                b[less++] = t;
+                some += t.by;
+            }
+            if (less == 0) return middle;
+            below = less;
+            change = some;
+        }
+        if (slope + change >= 0.0) {
+            count = below;
+        } else {
+            slope += change;
+            b += below;
+            count -= below;
+        }
+        last = b[0].at;
+    }
+    return last;
+}
+
+/* The middle of where the slope is 0, if that is more than a point: from `first` to the next bend. */
+static double flat_middle(const bend *b, size_t count, double slope, double first)
+{
+    double next = INFINITY, all = 0.0;
+    for (size_t i = 0; i < count; i++) {
+        all += b[i].by;
+        if (b[i].at <= first) slope += b[i].by;
+        else if (b[i].at < next) next = b[i].at;
+    }
+    return fabs(slope) <= 1e-12 * all && next < INFINITY ? first + (next - first) / 2.0 : first;
+}
+
+/* The bias where the primal objective, all else fixed, is least. */
+static double best_bias(const espi_folded *f, size_t problem, const double *score, bend *bends)
+{
+    const espi_folded_problem *p = &f->problem[problem];
+    double slope = p->v.sum;
+    for (size_t k = 0; k < p->v.count; k++) {
+        const double h = score[k % f->examples * f->problems + problem];
+        bends[k] = (bend){.at = -p->v.sign[k] * p->v.linear[k] - h, .by = p->v.bound[k]};
+        /* Far below all bends those with sign +1 are in error, and the slope has all of their bounds. */
+        if (p->v.sign[k] > 0) slope -= p->v.bound[k];
+    }
+    if (p->v.count == 0) return 0.0;
+    return flat_middle(bends, p->v.count, slope, lowest_point(bends, p->v.count, slope));
+}
+
+/* -------------------------------------------------------------- objectives */
+
+static void judge(espi_folded *f, size_t problem, const double *score, bend *bends)
+{
+    espi_folded_problem *p = &f->problem[problem];
+    double square = 0.0, linear = 0.0, loss = 0.0;
+    p->r.bias = best_bias(f, problem, score, bends);
+    p->r.violation = 0.0;
+    for (size_t k = 0; k < p->v.count; k++) {
+        const double h = score[k % f->examples * f->problems + problem];
+        const double gradient = p->v.sign[k] * (h + p->r.bias) + p->v.linear[k];
+        const double violation = espi_folded_violation(p, k, h, p->r.bias);
+        square += p->v.sign[k] * p->alpha[k] * h;
+        linear += p->v.linear[k] * p->alpha[k];
+        if (gradient < 0.0) loss -= p->v.bound[k] * gradient;
+        if (violation > p->r.violation) p->r.violation = violation;
+    }
+    p->r.primal = square / 2.0 + loss + p->r.bias * p->v.sum;
+    p->r.dual = -square / 2.0 - linear;
+}
+
+static bool is_active(const espi_folded *f, size_t example, const double *score, double tolerance)
+{
+    for (size_t n = 0; n < f->problems; n++) {
+        const espi_folded_problem *p = &f->problem[n];
+        for (size_t c = 0; c < f->copies; c++) {
+            const size_t k = c * f->examples + example;
+            const bool is_free = p->alpha[k] > 0.0 && p->alpha[k] < p->v.bound[k];
+            if (is_free || espi_folded_violation(p, k, score[n], p->r.bias) > tolerance ||
+                espi_folded_violation(p, k, score[n], espi_folded_bias(f, p)) > tolerance)
+                return true;
+        }
+    }
+    return false;
+}
+
+esp_status espi_folded_verify(espi_folded *f, double tolerance, esp_error *err)
+{
+    double *score = espi_alloc(f->examples, f->problems * sizeof *score);
+    bend *bends = espi_alloc(f->examples, f->copies * sizeof *bends);
+    esp_status status = score == NULL || bends == NULL ? espi_no_memory(err) : ESP_OK;
+    for (size_t n = 0; status == ESP_OK && n < f->problems; n++) espi_folded_meet(&f->problem[n]);
+    if (status == ESP_OK) status = espi_folded_sum_anew(f, err);
+    if (status == ESP_OK) status = espi_folded_sum_score(f->sum, f->row, f->examples, f->run, score, err);
+    f->state.looks += f->examples;
+    for (size_t n = 0; status == ESP_OK && n < f->problems; n++) judge(f, n, score, bends);
+    f->actives = 0;
+    for (size_t i = 0; status == ESP_OK && i < f->examples; i++) {
+        f->active[i] = is_active(f, i, score + i * f->problems, tolerance);
+        f->actives += f->active[i];
+    }
+    espi_free(score);
+    espi_free(bends);
+    return status;
+}

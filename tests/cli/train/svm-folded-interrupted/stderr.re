@@ -1,0 +1,6 @@
+espalier train: interrupted.*
+espalier train: interrupted.*
+espalier train: svm: 2 classes; [0-9]+ of 400 examples are support vectors; written to m
+espalier train: interrupted: the model is what was learned so far
+espalier cv: interrupted.*
+espalier tune: interrupted.*
