@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -26,13 +26,15 @@ from ._trees import Tree, kind_of, to_brackets
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _DEFAULT_NAMES = {"tree": "tree", "sequence": "words", "vector": "x"}
+# Which kinds of values (see _kind) a column may hold.
+_ALLOWED = {"tree": {"tree", "text", "words"}, "sequence": {"text", "words"}, "vector": {"vector"}}
 
 
 class Dataset(Sequence[Any]):
     """Examples as the library holds them: immutable, with named columns. :func:`espalier.read` makes one of a file.
 
-    It can stand for ``X`` everywhere and is then not converted again. ``data[i]`` is an example: the text of its
-    value, or a dict of these if there are several columns.
+    It can stand for ``X`` everywhere and is then not converted again. Estimators learn from its own targets if they are
+    given none. ``data[i]`` is an example: the text of its value, or a dict of these if there are several columns.
     """
 
     def __init__(self, handle: Any) -> None:
@@ -49,9 +51,17 @@ class Dataset(Sequence[Any]):
         """The targets, as numbers if the file has numbers; None if it has none."""
         if self.target_name is None:
             return None
-        texts = [decode(text) for text in _espalier.dataset_targets(self._handle)]
+        return self._values(_espalier.dataset_targets(self._handle))
+
+    @property
+    def classes(self) -> np.ndarray[Any, Any]:
+        """The different targets in order, of the type that :attr:`target` has; empty if there are none."""
+        return np.unique(self._values(_espalier.dataset_classes(self._handle)))
+
+    def _values(self, targets: list[bytes]) -> np.ndarray[Any, Any]:
+        texts = [decode(text) for text in targets]
         if not self._numbers:
-            return np.array(texts)
+            return np.array(texts, dtype=str)
         whole = all(re.fullmatch(r"[-+]?\d{1,18}", text) for text in texts)
         return np.array([int(text) for text in texts] if whole else [float(text) for text in texts])
 
@@ -124,15 +134,23 @@ def to_dataset(
         raise ValueError(f"{name} has no examples")
     if targets is not None and len(targets) != count:
         raise ValueError(f"{name} has {count} examples, but there are {len(targets)} targets")
-    # A column may well be named as the target would be.
+    label = _target_name(table, targets is not None)
+    if label is None:
+        return _parse(encode(_join(table)), None, run, name)
+    return _parse(encode(_join({label: list(targets or ["0"] * count), **table})), label, run, name)
+
+
+def _target_name(columns: Container[str], labelled: bool) -> str | None:
+    """The field of the target, where there must be one: a column may well be named as the target would be."""
     label = "y"
-    while label in table:
+    while label in columns:
         label += "_"
-    if targets is None and label != "y":
-        targets = ["0"] * count
-    if targets is None:
-        return _parse(_join(table), None, run, name)
-    return _parse(_join({label: list(targets), **table}), label, run, name)
+    return label if labelled or label != "y" else None
+
+
+def _line_form(names: Iterable[str]) -> str:
+    """A line of JSON with a place for the value of each field."""
+    return "{" + ",".join(_quote(name).replace("%", "%%") + ":%s" for name in names) + "}\n"
 
 
 def _join(fields: Mapping[str, Sequence[str]]) -> str:
@@ -141,15 +159,15 @@ def _join(fields: Mapping[str, Sequence[str]]) -> str:
         ((name, values),) = fields.items()
         prefix = "{" + _quote(name) + ":"
         return prefix + ("}\n" + prefix).join(values) + "}\n"
-    form = "{" + ",".join(_quote(name).replace("%", "%%") + ":%s" for name in fields) + "}\n"
+    form = _line_form(fields)
     return "".join([form % row for row in zip(*fields.values(), strict=True)])
 
 
-def _parse(text: str, target: str | None, run: Run, name: str) -> Dataset:
+def _parse(lines: bytes | bytearray, target: str | None, run: Run, name: str) -> Dataset:
     arguments = (run.threads, 0, run.progress)
     label = None if target is None else encode(target)
     try:
-        return Dataset(_espalier.dataset_parse(encode(text), encode(name), b"jsonl", label, *arguments))
+        return Dataset(_espalier.dataset_parse(lines, encode(name), b"jsonl", label, *arguments))
     except ValueError as error:
         # Lines of the text that was made here mean nothing to whoever gave the examples.
         place = re.match(rf"{re.escape(name)}:(\d+):\d+: ", str(error))
@@ -167,15 +185,18 @@ def _table(X: Any, wanted: Sequence[str], name: str) -> dict[str, list[str]]:
         X, raw = [dict(zip(raw, row, strict=True)) for row in zip(*raw.values(), strict=True)], None
     if raw is None:
         kind, values = _column(X, name)
-        if isinstance(X, (list, tuple)) and X and _is_number(X[0]):
-            raise ValueError(
-                f"{name}[0] is a number; an example is a tree, a sequence or a vector, be it of one number"
-            )
+        if isinstance(X, (list, tuple)) and X:
+            _refuse_number(X[0], name)
         return {wanted[0] if wanted else _DEFAULT_NAMES[kind]: values}
     lengths = {len(values) for values in raw.values()}
     if len(lengths) > 1:
         raise ValueError(f"the columns of {name} have different lengths: {', '.join(map(str, sorted(lengths)))}")
     return {column: _column(values, f"{name}[{column!r}]")[1] for column, values in raw.items()}
+
+
+def _refuse_number(first: Any, name: str) -> None:
+    if _is_number(first):
+        raise ValueError(f"{name}[0] is a number; an example is a tree, a sequence or a vector, be it of one number")
 
 
 def _named_columns(X: Any, name: str) -> dict[str, list[Any]] | None:
@@ -191,24 +212,31 @@ def _named_columns(X: Any, name: str) -> dict[str, list[Any]] | None:
         return {str(column): _list_of(X[column]) for column in X.columns}
     if isinstance(X, Mapping):
         return {str(column): _list_of(values) for column, values in X.items()}
-    if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], Mapping):
-        return None
-    if _is_vector(X[0]) or kind_of(X[0]) == "dict":
+    if not isinstance(X, (list, tuple)) or not X or not _is_row(X[0]):
         return None
     return _rows_to_columns(X, name)
+
+
+def _is_row(value: Any) -> bool:
+    """Whether an example is a row of named columns."""
+    return isinstance(value, Mapping) and not _is_vector(value) and kind_of(value) != "dict"
 
 
 def _rows_to_columns(rows: Sequence[Any], name: str) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {str(key): [] for key in rows[0]}
     for i, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise ValueError(f"{name}[0] is a row of named columns, but {name}[{i}] is {_describe(row)}")
-        if row.keys() != columns.keys():
-            first, here = ", ".join(columns), ", ".join(map(str, row))
-            raise ValueError(f"the columns of {name}[{i}] are {here or 'none'}; those of {name}[0] are {first}")
+        _check_row(row, columns, name, i)
         for key, value in row.items():
             columns[str(key)].append(value)
     return columns
+
+
+def _check_row(row: Any, columns: Mapping[str, Any], name: str, at: int) -> None:
+    if not isinstance(row, Mapping):
+        raise ValueError(f"{name}[0] is a row of named columns, but {name}[{at}] is {_describe(row)}")
+    if row.keys() != columns.keys():
+        first, here = ", ".join(columns), ", ".join(map(str, row))
+        raise ValueError(f"the columns of {name}[{at}] are {here or 'none'}; those of {name}[0] are {first}")
 
 
 def _list_of(values: Any) -> list[Any]:
@@ -243,21 +271,27 @@ def _mixed_column(examples: Sequence[Any], name: str) -> tuple[str, list[str]]:
     kinds = [_kind(value, name, i) for i, value in enumerate(examples)]
     # A list of words is a tree if it stands among trees.
     trees = "tree" in kinds or any(isinstance(x, str) and x.startswith("(") for x in examples)
-    allowed = {"tree", "text", "words"} if trees else {"vector"} if kinds[0] == "vector" else {"text", "words"}
+    column = "tree" if trees else "vector" if kinds[0] == "vector" else "sequence"
     for i, kind in enumerate(kinds):
-        if kind not in allowed:
-            j = next(j for j, other in enumerate(kinds) if other in allowed)
-            raise ValueError(
-                f"{name}[{j}] is {_describe(examples[j])}, but {name}[{i}] is {_describe(examples[i])}; "
-                "all examples of a column must be of one kind: trees, sequences or vectors"
-            )
-    written = []
-    for i, value in enumerate(examples):
-        try:
-            written.append(_tree(value) if trees else _vector(value) if "vector" in allowed else _sequence(value))
-        except ValueError as error:
-            raise ValueError(f"{name}[{i}]: {error}") from None
-    return "tree" if trees else "vector" if "vector" in allowed else "sequence", written
+        if kind not in _ALLOWED[column]:
+            j = next(j for j, other in enumerate(kinds) if other in _ALLOWED[column])
+            raise _two_kinds(name, j, _describe(examples[j]), i, examples[i])
+    return column, [_write(column, value, name, i) for i, value in enumerate(examples)]
+
+
+def _two_kinds(name: str, at: int, what: str, other: int, value: Any) -> ValueError:
+    return ValueError(
+        f"{name}[{at}] is {what}, but {name}[{other}] is {_describe(value)}; "
+        "all examples of a column must be of one kind: trees, sequences or vectors"
+    )
+
+
+def _write(column: str, value: Any, name: str, at: int) -> str:
+    """A value of a column that holds trees, sequences or vectors, as JSON."""
+    try:
+        return _tree(value) if column == "tree" else _vector(value) if column == "vector" else _sequence(value)
+    except ValueError as error:
+        raise ValueError(f"{name}[{at}]: {error}") from None
 
 
 def _kind(value: Any, name: str, at: int) -> str:

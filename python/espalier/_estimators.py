@@ -4,6 +4,17 @@ Parameters are those of the library's settings with underscores, and common to a
 :class:`espalier.Kernel`; ``threads``, 0 for one per core; ``memory``, bytes that Gram rows or a model learned
 online may take, 0 for half of what the machine has; ``progress``, a function of stage and fraction. Results never
 depend on the threads.
+
+``fit`` takes three kinds of ``X``:
+
+* a list or a table of examples, with their targets as ``y``;
+* a data file, by its path. The library reads it; the targets are in its field ``"y"``, or in the one that ``y`` names.
+  A :class:`espalier.Dataset` without ``y`` is used in the same way. Classes are numbers if the file has numbers, else
+  strings;
+* an iterator of pairs, each an example and its target, or an iterator of examples with ``y``, an iterator or a list.
+  Each example is handed on at once and not kept; what a column holds is decided by its first example.
+
+An estimator without targets takes the same without ``y``; an iterator then gives examples, no pairs.
 """
 
 from __future__ import annotations
@@ -27,12 +38,12 @@ from ._targets import (
     class_texts,
     decode_classes,
     encode_classes,
-    encode_values,
     merge_classes,
     places,
     weights_of,
     weights_text,
 )
+from ._training import bare_data, class_data, number_data
 
 Array = np.ndarray[Any, Any]
 
@@ -71,9 +82,14 @@ class _Learner(ExampleTags, BaseEstimator):
             pairs.append((encode(name.replace("_", "-")), encode(_setting_text(name, value))))
         return pairs
 
-    def _train(self, X: Any, targets: list[str] | None) -> Model:
+    def _class_data(self, X: Any, y: Any) -> tuple[Dataset, Array]:
+        return class_data(X, y, as_kernel(self.kernel).columns, self._run())
+
+    def _number_data(self, X: Any, y: Any) -> Dataset:
+        return number_data(X, y, as_kernel(self.kernel).columns, self._run())
+
+    def _train(self, data: Dataset) -> Model:
         kernel, run = as_kernel(self.kernel), self._run()
-        data = to_dataset(X, targets, columns=kernel.columns, run=run)
         kernel._warn(data)
         learner = encode(self._learner)
         model = Model(_espalier.train(learner, kernel._handle, data._handle, self._pairs(), *run))
@@ -181,8 +197,10 @@ class SVC(_Classifier):
     ``"balanced"``, or a dict of factors of C by class. ``multiclass``: ``"ovr"``, one class against the rest, or
     ``"ovo"``, each against each. ``probability``: also learn probabilities, by cross-validation. ``tolerance``: when
     to stop. ``inducing``: learn on features from this many examples, which alone support the model; 0 uses all.
-    ``keep_partial``: when interrupted, keep what is learned so far, with a warning. ``seed``: of that cross-validation
-    and of the inducing examples. For the others see the head of this module.
+    ``solver``: ``"rows"``, over rows of the Gram matrix; ``"folded"``, without them, for very many examples;
+    ``"auto"``, the faster of both. A model does not record it. ``keep_partial``: when interrupted, keep what is
+    learned so far, with a warning. ``seed``: of that cross-validation and of the inducing examples. For the others
+    see the head of this module.
 
     >>> from espalier import SVC
     >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (C c) (D d))", "(S (C c) (D e))"]
@@ -193,8 +211,8 @@ class SVC(_Classifier):
 
     _learner = "svm"
     _settings = (
-        "C", "positive_weight", "class_weight", "multiclass", "probability", "tolerance", "inducing", "max_iterations",
-        "no_shrinking", "keep_partial", "seed",
+        "C", "positive_weight", "class_weight", "multiclass", "probability", "tolerance", "inducing", "solver",
+        "max_iterations", "no_shrinking", "keep_partial", "seed",
     )  # fmt: skip
 
     def __init__(
@@ -208,6 +226,7 @@ class SVC(_Classifier):
         probability: bool = False,
         tolerance: float = 0.001,
         inducing: int = 0,
+        solver: str = "auto",
         max_iterations: int = 10_000_000,
         no_shrinking: bool = False,
         keep_partial: bool = False,
@@ -224,6 +243,7 @@ class SVC(_Classifier):
         self.probability = probability
         self.tolerance = tolerance
         self.inducing = inducing
+        self.solver = solver
         self.max_iterations = max_iterations
         self.no_shrinking = no_shrinking
         self.keep_partial = keep_partial
@@ -232,10 +252,10 @@ class SVC(_Classifier):
         self.memory = memory
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> SVC:
-        """Learns from examples and their classes."""
-        classes, _, targets = encode_classes(y)
-        self.model_ = self._train(X, targets)
+    def fit(self, X: Any, y: Any = None) -> SVC:
+        """Learns from examples and their classes: lists, a data file or an iterator (see the head of this module)."""
+        data, classes = self._class_data(X, y)
+        self.model_ = self._train(data)
         self.classes_ = classes
         return self
 
@@ -255,7 +275,8 @@ class SVR(RegressorMixin, _Learner):
     """Support vector regression for numbers.
 
     ``C``: the cost of an error. ``epsilon``: errors up to this cost nothing. ``tolerance``: when to stop.
-    ``inducing``, ``keep_partial`` and ``seed`` as in :class:`SVC`. For the others see the head of this module.
+    ``inducing``, ``solver``, ``keep_partial`` and ``seed`` as in :class:`SVC`. For the others see the head of this
+    module.
 
     >>> from espalier import SVR
     >>> model = SVR(kernel="norm(sst)", C=10).fit(["(S (A a))", "(S (A b))", "(S (C c))"], [1.0, 1.5, 4.0])
@@ -265,7 +286,7 @@ class SVR(RegressorMixin, _Learner):
 
     _learner = "svr"
     _settings = (
-        "C", "epsilon", "tolerance", "inducing", "max_iterations", "no_shrinking", "keep_partial", "seed",
+        "C", "epsilon", "tolerance", "inducing", "solver", "max_iterations", "no_shrinking", "keep_partial", "seed",
     )  # fmt: skip
 
     def __init__(
@@ -276,6 +297,7 @@ class SVR(RegressorMixin, _Learner):
         epsilon: float = 0.1,
         tolerance: float = 0.001,
         inducing: int = 0,
+        solver: str = "auto",
         max_iterations: int = 10_000_000,
         no_shrinking: bool = False,
         keep_partial: bool = False,
@@ -289,6 +311,7 @@ class SVR(RegressorMixin, _Learner):
         self.epsilon = epsilon
         self.tolerance = tolerance
         self.inducing = inducing
+        self.solver = solver
         self.max_iterations = max_iterations
         self.no_shrinking = no_shrinking
         self.keep_partial = keep_partial
@@ -297,9 +320,9 @@ class SVR(RegressorMixin, _Learner):
         self.memory = memory
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> SVR:
-        """Learns from examples and their numbers."""
-        self.model_ = self._train(X, encode_values(y))
+    def fit(self, X: Any, y: Any = None) -> SVR:
+        """Learns from examples and their numbers: lists, a data file or an iterator."""
+        self.model_ = self._train(self._number_data(X, y))
         return self
 
     def predict(self, X: Any) -> Array:
@@ -361,10 +384,9 @@ class DagPerceptron(_Classifier):
         self.memory = memory
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> DagPerceptron:
-        """Learns from examples and their classes, from the beginning."""
-        classes, _, targets = encode_classes(y)
-        data = self._data(X, targets)
+    def fit(self, X: Any, y: Any = None) -> DagPerceptron:
+        """Learns from examples and their classes, from the beginning: lists, a data file or an iterator."""
+        data, classes = self._class_data(X, y)
         if len(classes) < 2:
             raise ValueError(
                 f"all examples are of class {classes.tolist()[0]!r}; a classifier needs two classes at least"
@@ -384,7 +406,7 @@ class DagPerceptron(_Classifier):
         if strange:
             raise ValueError(f"y has the class {strange[0]!r}, which is not among classes")
         known = merge_classes(getattr(self, "classes_", new), new)
-        data = self._data(X, targets)
+        data = to_dataset(X, targets, columns=as_kernel(self.kernel).columns, run=self._run())
         if self._online is None:
             self._online = self._resume()
         self._model = None
@@ -397,9 +419,6 @@ class DagPerceptron(_Classifier):
         if self._model is None:
             return _espalier.online_new(b"perceptron", as_kernel(self.kernel)._handle, pairs)
         return _espalier.online_resume(self._model._handle, pairs, *self._run())
-
-    def _data(self, X: Any, targets: list[str]) -> Dataset:
-        return to_dataset(X, targets, columns=as_kernel(self.kernel).columns, run=self._run())
 
     @property
     def model_(self) -> Model:
@@ -429,7 +448,7 @@ class OneClassSVM(OutlierMixin, _Learner):
     """A one-class support vector machine: which examples are unlike most. It needs no targets.
 
     ``nu``: the part of the training examples that may lie outside, about. ``tolerance``: when to stop. ``inducing``,
-    ``keep_partial`` and ``seed`` as in :class:`SVC`. For the others see the head of this module.
+    ``solver``, ``keep_partial`` and ``seed`` as in :class:`SVC`. For the others see the head of this module.
 
     >>> from espalier import OneClassSVM
     >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (A c) (B b))", "(S (A b) (B b))"]
@@ -439,7 +458,7 @@ class OneClassSVM(OutlierMixin, _Learner):
     """
 
     _learner = "oneclass"
-    _settings = ("nu", "tolerance", "inducing", "max_iterations", "no_shrinking", "keep_partial", "seed")
+    _settings = ("nu", "tolerance", "inducing", "solver", "max_iterations", "no_shrinking", "keep_partial", "seed")
 
     def __init__(
         self,
@@ -448,6 +467,7 @@ class OneClassSVM(OutlierMixin, _Learner):
         nu: float = 0.5,
         tolerance: float = 0.001,
         inducing: int = 0,
+        solver: str = "auto",
         max_iterations: int = 10_000_000,
         no_shrinking: bool = False,
         keep_partial: bool = False,
@@ -460,6 +480,7 @@ class OneClassSVM(OutlierMixin, _Learner):
         self.nu = nu
         self.tolerance = tolerance
         self.inducing = inducing
+        self.solver = solver
         self.max_iterations = max_iterations
         self.no_shrinking = no_shrinking
         self.keep_partial = keep_partial
@@ -469,8 +490,9 @@ class OneClassSVM(OutlierMixin, _Learner):
         self.progress = progress
 
     def fit(self, X: Any, y: Any = None) -> OneClassSVM:
-        """Learns from examples. ``y`` is there for pipelines and is not looked at."""
-        self.model_ = self._train(X, None)
+        """Learns from examples: a list, a data file or an iterator. ``y`` is there for pipelines and is not looked
+        at."""
+        self.model_ = self._train(self._data(X))
         self.offset_ = 0.0
         return self
 
@@ -492,4 +514,8 @@ class OneClassSVM(OutlierMixin, _Learner):
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> Array:
         """Learns from examples and says which of them are unlike most: -1, else 1."""
-        return self.fit(X, y).predict(X)
+        data = self._data(X)  # once, since an iterator cannot be gone through twice
+        return self.fit(data).predict(data)
+
+    def _data(self, X: Any) -> Dataset:
+        return bare_data(X, as_kernel(self.kernel).columns, self._run())

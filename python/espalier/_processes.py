@@ -1,11 +1,11 @@
 """Gaussian processes, which learn the hyperparameters of their kernel and know how sure they are (docs/gp.md).
 
-Parameters are those of the library's settings, and common to both: ``kernel``, ``threads``, ``memory`` and
-``progress`` as of all estimators; ``restarts``, further starts from values that are drawn from ``seed``; ``fix``,
-names or patterns of hyperparameters that stay as given, and ``tie``, patterns of those that share one value, each a
-string as on the command line or a list; ``group``, labels that share their values, as ``"S,SQ;NP,NN"`` or a list of
-lists; ``prior``, as ``"lambda=0.4,1"`` or a dict of medians and standard deviations of the logarithm by name;
-``max_iterations``, steps of each run; ``tolerance``, when to stop.
+``fit`` takes what all estimators take. Parameters are those of the library's settings, and common to both: ``kernel``,
+``threads``, ``memory`` and ``progress`` as of all estimators; ``restarts``, further starts from values that are drawn
+from ``seed``; ``fix``, names or patterns of hyperparameters that stay as given, and ``tie``, patterns of
+those that share one value, each a string as on the command line or a list; ``group``, labels that share their values,
+as ``"S,SQ;NP,NN"`` or a list of lists; ``prior``, as ``"lambda=0.4,1"`` or a dict of medians and standard deviations of
+the logarithm by name; ``max_iterations``, steps of each run; ``tolerance``, when to stop.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from ._estimators import _Classifier, _Learner
 from ._expression import leaf_name, scan
 from ._kernel import Kernel
 from ._model import Model
-from ._targets import encode_classes, encode_values
 
 Array = np.ndarray[Any, Any]
 Names = str | Sequence[str]
@@ -184,10 +183,10 @@ class GPRegressor(RegressorMixin, _Process):
         self.memory = memory
         self.progress = progress
 
-    def fit(self, X: Any, y: Any) -> GPRegressor:
+    def fit(self, X: Any, y: Any = None) -> GPRegressor:
         """Learns from examples and their numbers. If all numbers are the same there is nothing to learn, which is a
         warning."""
-        self.model_ = self._train(X, encode_values(y))
+        self.model_ = self._train(self._number_data(X, y))
         end = self.model_.summary["end"]
         if end.startswith("nothing to learn"):
             warnings.warn(f"{end}; every prediction is that number", stacklevel=2)
@@ -265,15 +264,15 @@ class GPClassifier(_Classifier, _Process):
     def _more_tags(self) -> dict[str, Any]:
         return {**super()._more_tags(), "binary_only": True}
 
-    def fit(self, X: Any, y: Any) -> GPClassifier:
+    def fit(self, X: Any, y: Any = None) -> GPClassifier:
         """Learns from examples and their classes, of which there are two."""
-        classes, _, targets = encode_classes(y)
+        data, classes = self._class_data(X, y)
         if len(classes) > 2:
             raise ValueError(
                 f"Only binary classification is supported. There are {len(classes)} classes; "
                 "scikit-learn's OneVsRestClassifier takes one such process for each"
             )
-        self.model_ = self._train(X, targets)
+        self.model_ = self._train(data)
         self.classes_ = classes
         return self
 

@@ -7,8 +7,9 @@ is not always that of ``numpy.unique``: there "10" comes before "9". So classes 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,15 @@ from sklearn.utils.multiclass import check_classification_targets
 
 Array = np.ndarray[Any, Any]
 
+_EXACT = 2**53  # whole numbers up to it are different as doubles
+
 
 def as_list(y: Any, name: str = "y") -> Array:
     """Targets as an array of one dimension, without holes. What is wrong is a ``ValueError``."""
     if y is None:
         raise ValueError(f"learning requires y to be passed, but the target {name} is None")
+    if isinstance(y, Iterator):
+        y = list(y)
     values = y if isinstance(y, np.ndarray) else np.asarray(y, dtype=_dtype_of(y))
     if values.ndim == 2 and values.shape[1] == 1:
         values = column_or_1d(values, warn=True)
@@ -30,9 +35,13 @@ def as_list(y: Any, name: str = "y") -> Array:
     if values.ndim != 1:
         raise ValueError(f"{name} has {values.ndim} dimensions; one target for each example is needed")
     for i, value in enumerate(values.tolist()):
-        if value is None or (isinstance(value, float) and value != value):
-            raise ValueError(f"{name}[{i}] is {'None' if value is None else 'NaN'}; every example needs a target")
+        _refuse_hole(value, i, name)
     return values
+
+
+def _refuse_hole(value: Any, at: int, name: str = "y") -> None:
+    if value is None or (isinstance(value, float) and value != value):
+        raise ValueError(f"{name}[{at}] is {'None' if value is None else 'NaN'}; every example needs a target")
 
 
 def _dtype_of(y: Any) -> Any:
@@ -74,6 +83,44 @@ def encode_classes(y: Any) -> tuple[Array, list[str], list[str]]:
     return classes, texts, [fields[code] for code in codes]
 
 
+class Labels:
+    """Classes that come one by one, each written before the others are known: so all must be of one type."""
+
+    def __init__(self) -> None:
+        self._fields: dict[Any, str] = {}
+        self._type: type | None = None
+
+    def encode(self, label: Any, at: int) -> str:
+        """The class of example ``at`` as JSON."""
+        value = label.item() if isinstance(label, np.generic) else label
+        kind = next((kind for kind in (str, bool, int, float) if isinstance(value, kind)), None)
+        self._type = self._type or kind
+        if kind is None or kind is not self._type or value not in self._fields:
+            self._check(value, kind, at)
+            number = kind in (int, float)
+            self._fields[value] = _text(value) if number else json.dumps(_text(value), ensure_ascii=False)
+        return self._fields[value]
+
+    def _check(self, value: Any, kind: type | None, at: int) -> None:
+        _refuse_hole(value, at)
+        if kind is None:
+            raise ValueError(f"y[{at}] is a {type(value).__name__}; a class is a string or a number")
+        if kind is not self._type and self._type is not None:
+            raise ValueError(
+                f"y[{at}] is of type {kind.__name__}, but y[0] of type {self._type.__name__}; "
+                "the classes of an iterator must be of one type"
+            )
+        if kind is float and not value.is_integer():
+            raise ValueError(f"y[{at}] is {value}; classes are strings or whole numbers")
+        if kind is int and abs(value) > _EXACT:  # the library looks at numbers as doubles
+            raise ValueError(f"y[{at}] is {value}; numbers as classes are at most 2**53, larger ones can be strings")
+
+    def classes(self) -> Array:
+        """All of them in order."""
+        classes: Array = np.unique(list(self._fields))
+        return classes
+
+
 def merge_classes(some: Array, more: Array) -> Array:
     """All of them in order."""
     return encode_classes(some.tolist() + more.tolist())[0]
@@ -92,6 +139,18 @@ def encode_values(y: Any) -> list[str]:
     return list(map(repr, numbers.tolist()))
 
 
+def encode_value(value: Any, at: int) -> str:
+    """The number of example ``at`` as JSON."""
+    _refuse_hole(value, at)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"y[{at}] is no number; a regression needs numbers") from None
+    if not math.isfinite(number):
+        raise ValueError(f"y[{at}] is {number}; targets must be finite")
+    return repr(number)
+
+
 def decode_classes(texts: Sequence[str]) -> Array:
     """Classes of a model that did not come from Python: whole numbers if all of them are, else strings."""
     if all(re.fullmatch(r"-?(0|[1-9]\d{0,17})", text) for text in texts):
@@ -100,9 +159,11 @@ def decode_classes(texts: Sequence[str]) -> Array:
 
 
 def places(texts: Sequence[str], order: Sequence[str]) -> Array:
-    """For each class of the library its place among ours."""
-    index = {text: i for i, text in enumerate(texts)}
-    return np.array([index[text] for text in order], dtype=np.int64)
+    """For each class of the library its place among ours. A file may write a number in another way: 1e3, 2.50."""
+    index: dict[str | float, int] = {text: i for i, text in enumerate(texts)}
+    if not all(text in index for text in order):
+        index |= {float(text): i for i, text in enumerate(texts)}
+    return np.array([index[text] if text in index else index[float(text)] for text in order], dtype=np.int64)
 
 
 def weights_text(weight: Any) -> str:

@@ -104,6 +104,24 @@ static PyObject *dataset_targets(PyObject *module, PyObject *object)
     return list;
 }
 
+/* dataset_classes(dataset) -> [bytes], each target once; never holds a Python object for each example */
+static PyObject *dataset_classes(PyObject *module, PyObject *object)
+{
+    (void)module;
+    const esp_dataset *data;
+    if (!espy_dataset(object, &data)) return NULL;
+    PyObject *set = PySet_New(NULL), *list = NULL;
+    bool ok = set != NULL;
+    for (size_t i = 0; ok && esp_dataset_target_name(data) != NULL && i < esp_dataset_count(data); i++) {
+        PyObject *text = espy_bytes(esp_dataset_target(data, i));
+        ok = text != NULL && PySet_Add(set, text) == 0;
+        Py_XDECREF(text);
+    }
+    if (ok) list = PySequence_List(set);
+    Py_XDECREF(set);
+    return list;
+}
+
 /* dataset_text(dataset, column, example) -> bytes */
 static PyObject *dataset_text(PyObject *module, PyObject *args)
 {
@@ -122,7 +140,10 @@ static PyObject *dataset_text(PyObject *module, PyObject *args)
     return espy_take_text(text);
 }
 
-PyMethodDef espy_data_methods[] = {
-    {"dataset_parse", dataset_parse, METH_VARARGS, NULL}, {"dataset_read", dataset_read, METH_VARARGS, NULL},
-    {"dataset_info", dataset_info, METH_O, NULL},         {"dataset_targets", dataset_targets, METH_O, NULL},
-    {"dataset_text", dataset_text, METH_VARARGS, NULL},   {NULL, NULL, 0, NULL}};
+PyMethodDef espy_data_methods[] = {{"dataset_parse", dataset_parse, METH_VARARGS, NULL},
+                                   {"dataset_read", dataset_read, METH_VARARGS, NULL},
+                                   {"dataset_info", dataset_info, METH_O, NULL},
+                                   {"dataset_targets", dataset_targets, METH_O, NULL},
+                                   {"dataset_classes", dataset_classes, METH_O, NULL},
+                                   {"dataset_text", dataset_text, METH_VARARGS, NULL},
+                                   {NULL, NULL, 0, NULL}};

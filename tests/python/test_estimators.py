@@ -25,6 +25,7 @@ from espalier import (
     GramTransformer,
     Kernel,
     NystroemFeatures,
+    OneClassSVM,
     PatternFeatures,
     PatternMiner,
     load,
@@ -401,6 +402,51 @@ def test_what_was_learned_before_an_interrupt_can_be_kept():
         model = SVC(keep_partial=True, **settings).fit(X, y)
     model.progress = None
     assert len(model.predict(X)) == len(X)
+
+
+@pytest.mark.parametrize("kind", [SVC, SVR, OneClassSVM])
+def test_the_solver_can_be_chosen(kind, questions):
+    X, y = questions[0], [int(label == "HUM") for label in questions[1]]
+    scores = {
+        solver: kind(solver=solver, tolerance=1e-6).fit(X, y).model_.predict(X) for solver in ("rows", "auto", "folded")
+    }
+    np.testing.assert_allclose(scores["auto"], scores["rows"], atol=1e-3)
+    np.testing.assert_allclose(scores["folded"], scores["rows"], atol=1e-3)
+    with pytest.raises(ValueError, match="solver is 'fast'; allowed is auto, rows or folded"):
+        kind(solver="fast").fit(X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_the_folded_solver_agrees_with_rows(multiclass, questions):
+    X, y = questions[0], [label if i % 3 else "NUM" for i, label in enumerate(questions[1])]
+    rows, folded = (
+        SVC(solver=solver, multiclass=multiclass, C=5, tolerance=1e-6).fit(X, y) for solver in ("rows", "folded")
+    )
+    np.testing.assert_allclose(folded.decision_function(X), rows.decision_function(X), atol=1e-3)
+    assert (folded.predict(X) == rows.predict(X)).all()
+    summary = folded.model_.summary
+    assert "solver" not in rows.model_.summary and summary["solver"] == "folded"
+    primal, dual = (float(summary[f"{kind} objective"]) for kind in ("primal", "dual"))
+    assert dual <= primal <= dual * (1 + 1e-5)
+    assert float(summary["relative gap"]) <= 1e-6 and float(summary["worst violation"]) <= 1e-6
+
+
+@pytest.mark.parametrize("kind", [SVC, SVR, OneClassSVM])
+def test_threads_do_not_matter_to_the_folded_solver(kind, questions):
+    X, y = questions[0], [int(label == "HUM") for label in questions[1]]
+    models = [kind(solver="folded", threads=n).fit(X, y) for n in (1, 2, 3)]
+    assert len({model.model_.to_bytes() for model in models}) == 1
+    one, *others = (model.model_.predict(X) for model in models)
+    for other in others:
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_folded_solver_names_the_term_that_does_not_fold():
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    with pytest.raises(ValueError, match=r"the sums of rbf\(.*\) do not fold"):
+        SVC(kernel="linear + rbf", solver="folded").fit(X, y)
+    with pytest.raises(ValueError, match="inducing examples take the solver rows"):
+        SVC(kernel="linear", solver="folded", inducing=2).fit(X, y)
 
 
 def test_inducing_examples_support_the_model():
