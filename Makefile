@@ -11,7 +11,7 @@ help:
 	@echo 'make check      build and run the quick tests (80 seconds once all is built)'
 	@echo 'make test       build and run all tests (ten minutes)'
 	@echo 'make bench      build, then print the benchmark table'
-	@echo 'make experiments  build, then run the experiments and write docs/results.md (half an hour)'
+	@echo 'make experiments  build, then run the experiments and write docs/results.md (40 minutes)'
 	@echo 'make fuzz       run each fuzzer for FUZZ_SECONDS (now $(FUZZ_SECONDS)) seconds'
 	@echo 'make install    install below PREFIX (now $(PREFIX)); DESTDIR is put in front'
 	@echo 'make clean      remove all that was built'

@@ -64,3 +64,15 @@ standard_features()
             if (feature[i] ~ /^"(pt|pl|hw|gov|pos|voice|path)=/) out = out (out == "" ? "" : ", ") feature[i]
         print substr($0, 1, at) out "}}" }'
 }
+
+# Numbers in column x, the last, to mean 0 and variance 1 over all lines.
+standardised_features()
+{
+    awk '{ at = index($0, "\"x\": ["); head[NR] = substr($0, 1, at + 5); tail = substr($0, at + 6); sub(/\].*/, "", tail)
+           m = split(tail, v, ", "); for (i = 1; i <= m; i++) { x[NR, i] = v[i]; sum[i] += v[i]; square[i] += v[i] * v[i] } }
+         END { for (r = 1; r <= NR; r++) {
+                   line = head[r]
+                   for (i = 1; i <= m; i++) { mean = sum[i] / NR; sd = sqrt(square[i] / NR - mean * mean)
+                       line = line (i > 1 ? ", " : "") sprintf("%.9g", sd > 0 ? (x[r, i] - mean) / sd : 0) }
+                   print line "]}" } }'
+}
