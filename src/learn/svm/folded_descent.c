@@ -108,7 +108,7 @@ HOT static void survey(const local_variables *v, double bias, double *best, doub
     }
 }
 
-HOT static void add_row(double *restrict score, const double *restrict row, size_t count, double change)
+HOT static void add_gram_row(double *restrict score, const double *restrict row, size_t count, double change)
 {
     for (size_t i = 0; i < count; i++) score[i] += change * row[i];
 }
@@ -139,7 +139,7 @@ static void move(local_variables *v, espi_folded_problem *p, const espi_folded_b
     v->change[i] += change;
     p->r.surplus += change;
     v->moves++;
-    add_row(v->score, block->gram + i * block->count, block->count, change);
+    add_gram_row(v->score, block->gram + i * block->count, block->count, change);
 }
 
 typedef struct variable_pair { /* two variables: what the objective is in steps d[0], d[1] from where they are */
