@@ -68,7 +68,7 @@ static void test_goes_on_with_threads(void **state)
         esp_dataset *data = labelled(i + 3, 80, cases[i].classes, false);
         const blob expected = undisturbed(&cases[i], data);
         assert_true(in_pieces(&cases[i], data, 25, 1, expected) > 0);
-        assert_true(in_pieces(&cases[i], data, 20, 2, expected) > 0);
+        assert_true(in_pieces(&cases[i], data, 3, 2, expected) > 0);
         free(expected.bytes);
         esp_dataset_free(data);
     }
