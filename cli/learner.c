@@ -260,7 +260,7 @@ static const char *find_value(const char *lines, const char *key, char value[64]
 /* How training ended, if not as it should. */
 static void show_end(const cli_settings *s, const char *lines)
 {
-    char end[64];
+    char end[64], folded[64];
     find_value(lines, "end", end);
     if (strcmp(end, "interrupted") == 0) {
         cli_note(s, "interrupted: the model is what was learned so far");
@@ -268,10 +268,14 @@ static void show_end(const cli_settings *s, const char *lines)
         cli_note(s, "stopped where no step was better, before the gradient was small");
     } else if (strncmp(end, "nothing", 7) == 0) {
         cli_note(s, "%s; the hyperparameters stay as given", end);
+    } else if (strcmp(end, "stopped by rounding") == 0) {
+        cli_note(s,
+                 "stopped where rounding hides how far the optimum is; norm(...), or a smaller C or lambda, may help");
     } else if (strcmp(end, "converged") != 0) {
         const char *limit = strstr(lines, "max-iterations=");
+        if (find_value(lines, "limit", folded)[0] != '\0') limit = NULL;
         cli_note(s, "stopped at the limit of %.0f iterations before it converged; a larger --max-iterations may help",
-                 limit != NULL ? strtod(strchr(limit, '=') + 1, NULL) : 0.0);
+                 limit != NULL ? strtod(strchr(limit, '=') + 1, NULL) : strtod(folded, NULL));
     }
 }
 

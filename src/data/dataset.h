@@ -98,10 +98,13 @@ typedef struct espi_copier espi_copier;
 /* `column` says per column of `from` whether it is wanted. Both datasets must outlive the copier. */
 esp_status espi_copier_new(const esp_dataset *from, const bool *column, esp_dataset *to, espi_copier **out,
                            esp_error *err);
-/* Copies to another dataset from now on. */
-void espi_copier_turn(espi_copier *copier, esp_dataset *to);
 esp_status espi_copier_row(espi_copier *copier, size_t row, esp_error *err);
 void espi_copier_free(espi_copier *copier);
+/* A dataset of the wanted columns of rows row[at[i]], or row[i] where `at` is NULL, i < count. *copier, NULL at first,
+ * is made, and serves further calls for the same data and columns; what it copied to before is left alone. *out is the
+ * caller's, also after a failure. */
+esp_status espi_copier_dataset(espi_copier **copier, const esp_dataset *from, const bool *column, const uint32_t *row,
+                               const uint32_t *at, size_t count, esp_dataset **out, esp_error *err);
 
 /* Memory held by a column. */
 size_t espi_column_bytes(const espi_column *column);

@@ -161,8 +161,6 @@ esp_status espi_copier_new(const esp_dataset *from, const bool *column, esp_data
     return ESP_OK;
 }
 
-void espi_copier_turn(espi_copier *c, esp_dataset *to) { c->to = to; }
-
 void espi_copier_free(espi_copier *c)
 {
     if (c == NULL) return;
@@ -186,5 +184,17 @@ esp_status espi_copier_row(espi_copier *c, size_t row, esp_error *err)
     }
     if (status == ESP_OK) status = espi_row_end(c->to, err);
     if (status != ESP_OK) espi_row_drop(c->to);
+    return status;
+}
+
+esp_status espi_copier_dataset(espi_copier **copier, const esp_dataset *from, const bool *column, const uint32_t *row,
+                               const uint32_t *at, size_t count, esp_dataset **out, esp_error *err)
+{
+    esp_dataset *copy = *out = espi_dataset_new(from->format);
+    esp_status status = copy == NULL ? espi_no_memory(err) : ESP_OK;
+    if (status == ESP_OK && *copier == NULL) status = espi_copier_new(from, column, copy, copier, err);
+    if (status == ESP_OK) (*copier)->to = copy;
+    for (size_t i = 0; status == ESP_OK && i < count; i++)
+        status = espi_copier_row(*copier, row[at != NULL ? at[i] : i], err);
     return status;
 }

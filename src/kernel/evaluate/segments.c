@@ -116,16 +116,10 @@ esp_status espi_segments_add(espi_segments *s, size_t row, const double *coeffic
 
 /* ---------------------------------------------------------------- segments */
 
-/* A dataset of some rows. `copier`, for all calls with the same data, is made by the first. */
 static esp_status copy_rows(const espi_segments *s, const uint32_t *row, size_t count, espi_copier **copier,
                             esp_dataset **out, esp_error *err)
 {
-    esp_dataset *copy = *out = espi_dataset_new(s->data->format);
-    esp_status status = copy == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK && *copier == NULL) status = espi_copier_new(s->data, s->column, copy, copier, err);
-    if (status == ESP_OK) espi_copier_turn(*copier, copy);
-    for (size_t i = 0; status == ESP_OK && i < count; i++) status = espi_copier_row(*copier, row[i], err);
-    return status;
+    return espi_copier_dataset(copier, s->data, s->column, row, NULL, count, out, err);
 }
 
 static esp_status make_segment(espi_segments *s, segment *g, const esp_run *run, esp_error *err)

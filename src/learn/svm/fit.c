@@ -169,21 +169,11 @@ static int ask_only(void *user, const char *stage, double fraction)
     return run->progress(run->user, stage, -1.0);
 }
 
-esp_run espi_ask_only(const esp_run *run)
-{
-    if (run == NULL) return (esp_run){0};
-    return (esp_run){.threads = run->threads,
-                     .memory = run->memory,
-                     .progress = run->progress != NULL ? ask_only : NULL,
-                     .user = (void *)(uintptr_t)run};
-}
-
 static esp_status solve_in_thread(void *context, size_t problem, const espi_worker *worker, esp_error *err)
 {
     const solving *s = context;
-    esp_run run = espi_ask_only(worker->run);
-    run.threads = 1;
-    run.memory = 0;
+    esp_run from = worker->run != NULL ? *worker->run : (esp_run){0};
+    const esp_run run = {.threads = 1, .progress = from.progress != NULL ? ask_only : NULL, .user = &from};
     return espi_training_solve(s->training, problem, s->rows, &run, err);
 }
 

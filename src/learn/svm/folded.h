@@ -10,6 +10,7 @@
  *
  *     G_k = s_k (h_i + b) + p_k,    h_i = sum over all variables l of s_l a_l K(x_l, x_i)
  *
+ *     folded_fit.c      poses the problems, and makes a fit of their solutions
  *     folded.c          stages, rounds and passes: which examples are looked at, and when it is enough
  *     folded_order.c    which examples stand together in a block
  *     folded_block.c    blocks, and a step: many examples are scored together, and their variables moved
@@ -113,6 +114,9 @@ static inline double espi_folded_violation(const espi_folded_problem *p, size_t 
     return p->alpha[k] > 0.0 ? gradient : 0.0;
 }
 
+/* A dataset of some examples; `copier` as for espi_copier_dataset. */
+esp_status espi_folded_copy(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
+                            esp_dataset **out, esp_error *err);
 /* Puts active examples in an order in which those that are alike stand together, for so many blocks. */
 esp_status espi_folded_order(espi_folded *f, uint32_t *example, size_t blocks, esp_error *err);
 /* Makes blocks of the examples that are active, with the kernel values among them; what they were before is freed. */
@@ -137,6 +141,7 @@ esp_status espi_folded_sum_anew(espi_folded *f, esp_error *err);
  * and the worst violation of every problem. Then those examples are active of which a variable is free, or violates its
  * optimum by more than `tolerance`. */
 esp_status espi_folded_verify(espi_folded *f, double tolerance, esp_error *err);
+double espi_folded_surplus(const espi_folded_problem *p); /* by its variables */
 /* Moves variables in proportion to the room they have, until the constraint of a problem holds. */
 void espi_folded_meet(espi_folded_problem *p);
 

@@ -66,23 +66,19 @@ static bool share_out(espi_folded *f, const uint32_t *example, size_t blocks)
            f->outcome != NULL;
 }
 
-static esp_status copy_examples(const espi_folded *f, const espi_folded_block *block, espi_copier **copier,
-                                esp_dataset *copy, esp_error *err)
+esp_status espi_folded_copy(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
+                            esp_dataset **out, esp_error *err)
 {
-    esp_status status = *copier == NULL ? espi_copier_new(f->data, f->column, copy, copier, err) : ESP_OK;
-    if (status == ESP_OK) espi_copier_turn(*copier, copy);
-    for (size_t i = 0; status == ESP_OK && i < block->count; i++)
-        status = espi_copier_row(*copier, f->row[block->example[i]], err);
-    return status;
+    return espi_copier_dataset(copier, f->data, f->column, f->row, example, count, out, err);
 }
 
 static esp_status fill_block(const espi_folded *f, espi_folded_block *block, espi_copier **copier, esp_error *err)
 {
-    esp_dataset *copy = espi_dataset_new(f->data->format);
+    esp_dataset *copy = NULL;
     espi_bound *bound = NULL;
     block->gram = espi_alloc(block->count, block->count * sizeof *block->gram);
-    esp_status status =
-        copy == NULL || block->gram == NULL ? espi_no_memory(err) : copy_examples(f, block, copier, copy, err);
+    esp_status status = block->gram == NULL ? espi_no_memory(err)
+                                            : espi_folded_copy(f, block->example, block->count, copier, &copy, err);
     if (status == ESP_OK) status = espi_gram_square(f->kernel, copy, f->run, block->gram, &bound, err);
     espi_bound_free(bound);
     esp_dataset_free(copy);

@@ -9,7 +9,6 @@
 #include "learn/svm/folded.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
     PIVOTS_OF_BLOCK = 8,
@@ -28,17 +27,6 @@ typedef struct comparing {
     espi_copier **copier;    /* per thread */
 } comparing;
 
-static esp_status copy_rows(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
-                            esp_dataset **out, esp_error *err)
-{
-    esp_dataset *copy = *out = espi_dataset_new(f->data->format);
-    esp_status status = copy == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK && *copier == NULL) status = espi_copier_new(f->data, f->column, copy, copier, err);
-    if (status == ESP_OK) espi_copier_turn(*copier, copy);
-    for (size_t i = 0; status == ESP_OK && i < count; i++) status = espi_copier_row(*copier, f->row[example[i]], err);
-    return status;
-}
-
 static esp_status compare_chunk(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const comparing *j = context;
@@ -48,7 +36,7 @@ static esp_status compare_chunk(void *context, size_t item, const espi_worker *t
     espi_bound *bound = NULL;
     espi_workspace *workspace = NULL;
     double value[MOST_PIVOTS];
-    esp_status status = copy_rows(j->f, j->example + from, count, &j->copier[thread->number], &copy, err);
+    esp_status status = espi_folded_copy(j->f, j->example + from, count, &j->copier[thread->number], &copy, err);
     if (status == ESP_OK) status = espi_bind_to_cols(j->bound, copy, &alone, &bound, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, NULL, &workspace, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++) {
@@ -101,7 +89,7 @@ esp_status espi_folded_order(espi_folded *f, uint32_t *example, size_t blocks, e
     espi_bound *bound = NULL;
     esp_status status = gram == NULL || key == NULL || copier == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t p = 0; p < pivots; p++) pivot[p] = example[espi_random_below(&f->state.random, count)];
-    if (status == ESP_OK) status = copy_rows(f, pivot, pivots, &copier[0], &copy, err);
+    if (status == ESP_OK) status = espi_folded_copy(f, pivot, pivots, &copier[0], &copy, err);
     if (status == ESP_OK) status = espi_gram_square(f->kernel, copy, f->run, gram, &bound, err);
     if (status == ESP_OK) {
         put_in_row(gram, pivots, scale, place);
@@ -114,7 +102,7 @@ esp_status espi_folded_order(espi_folded *f, uint32_t *example, size_t blocks, e
                        .place = place,
                        .key = key,
                        .copier = copier};
-        status = espi_parallel(f->run, "learning", items, compare_chunk, &j, err);
+        status = espi_parallel(f->run, "training", items, compare_chunk, &j, err);
     }
     if (status == ESP_OK) espi_sort_keys(key, count);
     for (size_t i = 0; status == ESP_OK && i < count; i++) example[i] = (uint32_t)key[i];

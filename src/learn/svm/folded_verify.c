@@ -28,10 +28,16 @@ static void snap(espi_folded_problem *p)
     }
 }
 
+double espi_folded_surplus(const espi_folded_problem *p)
+{
+    double surplus = -p->v.sum;
+    for (size_t k = 0; k < p->v.count; k++) surplus += p->v.sign[k] * p->alpha[k];
+    return surplus;
+}
+
 void espi_folded_meet(espi_folded_problem *p)
 {
-    p->r.surplus = -p->v.sum;
-    for (size_t k = 0; k < p->v.count; k++) p->r.surplus += p->v.sign[k] * p->alpha[k];
+    p->r.surplus = espi_folded_surplus(p);
     for (int free_only = 1; free_only >= 0 && p->r.surplus != 0.0; free_only--) {
         double all = 0.0, left = p->r.surplus;
         for (size_t k = 0; k < p->v.count; k++) all += room(p, k, free_only);
@@ -71,14 +77,14 @@ typedef struct bend { /* where the slope of the primal objective by the bias cha
     double at, by;
 } bend;
 
-/* Puts the bends that lie below `middle` first. Returns their number, and adds up what they change. */
-static size_t part_bends(bend *b, size_t count, double middle, double *change)
+/* Puts the bends that lie below `middle`, or at it, first. Returns their number, and adds up what they change. */
+static size_t part_bends(bend *b, size_t count, double middle, bool at_it, double *change)
 {
     size_t below = 0;
     *change = 0.0;
     for (size_t i = 0; i < count; i++) {
         const bend x = b[i];
-        if (x.at > middle) continue;
+        if (at_it ? x.at > middle : x.at >= middle) continue;
         *change += x.by;
         b[i] = b[below];
         b[below++] = x;
@@ -92,22 +98,10 @@ static double lowest_point(bend *b, size_t count, double slope)
     double change, last = count > 0 ? b[0].at : 0.0;
     while (count > 1) { /* as in quicksort, but only one part matters */
         const double x = b[0].at, y = b[count / 2].at, z = b[count - 1].at;
-        double middle = x < y ? (y < z ? y : x < z ? z : x) : (x < z ? x : y < z ? z : y); /* the median */
-        size_t below = part_bends(b, count, middle, &change);
-        if (below == count) { /* the middle was the last of them: all that are equal to it go together */
-            size_t less = 0;
-            double some = 0.0;
-            for (size_t i = 0; i < count; i++) {
-                if (b[i].at >= middle) continue;
-                const bend t = b[i];
-                b[i] = b[less];
-                b[less++] = t;
-                some += t.by;
-            }
-            if (less == 0) return middle;
-            below = less;
-            change = some;
-        }
+        const double middle = x < y ? (y < z ? y : x < z ? z : x) : (x < z ? x : y < z ? z : y); /* the median */
+        size_t below = part_bends(b, count, middle, true, &change);
+        if (below == count) below = part_bends(b, count, middle, false, &change); /* it was the last of them */
+        if (below == 0) return middle;
         if (slope + change >= 0.0) {
             count = below;
         } else {

@@ -165,12 +165,14 @@ static char *summary_text(const machine_training *t)
     char line[160];
     const char *end = t->fit.converged   ? "converged"
                       : t->fit.cancelled ? "interrupted"
+                      : c->rounding      ? "stopped by rounding"
                                          : "stopped at the limit of iterations";
     snprintf(line, sizeof line, "trained-on\t%zu\niterations\t%zu\nend\t%s\n", t->problem->targets->count,
              t->fit.iterations, end);
     espi_text_string(&text, line);
     if (c->there) {
         espi_text_string(&text, "solver\tfolded\n");
+        if (!t->fit.converged && !c->rounding) espi_text_fact(&text, "limit", (double)c->limit);
         espi_text_fact(&text, "primal objective", c->primal);
         espi_text_fact(&text, "dual objective", c->dual);
         espi_text_fact(&text, "relative gap", c->gap);

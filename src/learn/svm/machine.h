@@ -59,6 +59,8 @@ static inline const espi_machine_settings *espi_machine_settings_of(const espi_s
 typedef struct espi_certificate {
     bool there; /* false: the solver does not verify */
     double primal, dual, gap, violation;
+    bool rounding;  /* it would take more exact numbers to get closer */
+    uint64_t limit; /* of moves, that there was */
 } espi_certificate;
 
 /* The decision functions learned on some examples. */
@@ -129,8 +131,6 @@ esp_status espi_training_solve(const espi_training *training, size_t problem, es
 /* Ends with `status`, which it returns: the fit is complete, or freed if this is a failure. */
 esp_status espi_training_end(espi_training *training, esp_status status);
 
-/* `run` without its progress: only whether to stop is asked. */
-esp_run espi_ask_only(const esp_run *run);
 /* All of that over rows that all problems share. */
 esp_status espi_training_run(espi_training *training, espi_rows *rows, const esp_run *run, esp_error *err);
 
