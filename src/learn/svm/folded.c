@@ -13,6 +13,7 @@ enum {
     FIRST_STAGE = 4096, /* examples */
     GROWTH = 4,
     PASSES = 50,    /* of a stage or round, at most */
+    SURE = 10,      /* mean violations that keep an example of a stage at its bound */
     LEG = 16,       /* passes after which the sum and the blocks are made anew, so that others could go on */
     BATCH = 1 << 16 /* examples that are looked at in one go */
 };
@@ -75,21 +76,22 @@ static esp_status show_progress(espi_course *s, double worst, esp_error *err)
 }
 
 /* A pass over all blocks, in random order. */
-static esp_status pass(espi_course *s, double *worst, esp_error *err)
+static esp_status pass(espi_course *s, espi_folded_outcome *outcome, esp_error *err)
 {
     espi_folded *f = &s->f;
     /* One block disturbs the others. */
     const double goal = f->state.tolerance / (f->blocks > 1 ? 10.0 : 2.0);
     uint32_t *order = espi_alloc(f->blocks, sizeof *order);
     esp_status status = order == NULL ? espi_no_memory(err) : ESP_OK;
-    *worst = 0.0;
+    *outcome = (espi_folded_outcome){0};
     for (size_t i = 0; status == ESP_OK && i < f->blocks; i++) order[i] = (uint32_t)i;
     if (status == ESP_OK) espi_random_shuffle(&f->state.random, order, f->blocks);
     for (size_t b = 0; status == ESP_OK && b < f->blocks; b++)
-        status = espi_folded_step(f, &f->block[order[b]], goal, f->state.margin, worst, err);
+        status = espi_folded_step(f, &f->block[order[b]], goal, f->state.margin, outcome, err);
+    f->state.moves += outcome->moves;
     for (size_t n = 0; n < f->problems; n++) f->problem[n].r.multiplier = espi_folded_bias(f, &f->problem[n]);
     espi_free(order);
-    return status == ESP_OK ? show_progress(s, *worst, err) : status;
+    return status == ESP_OK ? show_progress(s, outcome->worst, err) : status;
 }
 
 static esp_status save(espi_course *s, esp_error *err)
@@ -129,8 +131,31 @@ static double debt(const espi_folded *f)
     return most * f->state.typical;
 }
 
+/* Sets the goal of the passes by the first, and what examples must be sure of to be left out by the last. In a stage
+ * many are active, and one of them that is far off should not keep the others there: what matters is the mean. */
+static void set_goal(espi_course *s, const espi_folded_outcome *last, size_t actives)
+{
+    espi_folded_state *state = &s->f.state;
+    const double mean = last->total / (double)actives;
+    if (state->pass == 0) {
+        state->mean = mean / 10.0;
+        if (state->tolerance < last->worst / 10.0) state->tolerance = last->worst / 10.0;
+    }
+    if (s->settings->no_shrinking) return;
+    state->margin = last->worst;
+    if (state->phase == ESPI_FOLDED_STAGE && mean * SURE < last->worst) state->margin = mean * SURE;
+}
+
+static bool is_enough(const espi_course *s, const espi_folded_outcome *last, size_t actives)
+{
+    const espi_folded_state *state = &s->f.state;
+    if (last->worst <= state->tolerance && debt(&s->f) <= state->tolerance) return true;
+    if (state->phase != ESPI_FOLDED_STAGE) return false;
+    return s->f.blocks == 1 || (state->pass > 0 && last->total / (double)actives <= state->mean);
+}
+
 /* Moves the variables of active examples until none violates its optimum by more than a tenth of what it was, or the
- * tolerance. */
+ * tolerance; in a stage, until that holds for the mean. */
 static esp_status minimise(espi_course *s, esp_error *err)
 {
     espi_folded *f = &s->f;
@@ -138,16 +163,15 @@ static esp_status minimise(espi_course *s, esp_error *err)
     size_t blocked = 0;
     esp_status status = ESP_OK;
     while (status == ESP_OK && state->pass < PASSES && f->actives > 0 && state->moves < s->limit) {
-        double worst;
+        espi_folded_outcome last;
+        const size_t actives = f->actives;
         if (blocked == 0 || state->pass % LEG == 0 || f->actives < blocked - blocked / 3) {
             status = make_blocks(s, err);
             blocked = f->actives;
         }
-        if (status == ESP_OK) status = pass(s, &worst, err);
-        if (status != ESP_OK || (worst <= state->tolerance && debt(f) <= state->tolerance)) break;
-        if (state->phase == ESPI_FOLDED_STAGE && f->blocks == 1) break; /* it is as far as a stage should get */
-        if (state->pass == 0 && state->tolerance < worst / 10.0) state->tolerance = worst / 10.0;
-        if (!s->settings->no_shrinking) state->margin = worst;
+        if (status == ESP_OK) status = pass(s, &last, err);
+        if (status != ESP_OK || is_enough(s, &last, actives)) break;
+        set_goal(s, &last, actives);
         state->pass++;
     }
     espi_folded_blocks_free(f);

@@ -61,20 +61,21 @@ typedef enum espi_folded_phase {                    /* what is to be done next *
  * end. */
 typedef struct espi_folded_state {
     uint64_t phase;
-    uint64_t seen;            /* chunks of examples that have come into view, in all stages */
-    uint64_t pass;            /* of the stage or round */
-    uint64_t moves;           /* of variables, so far */
-    uint64_t verified;        /* moves there were at the last verification */
-    uint64_t looks;           /* at examples: scores that were asked for */
-    double strictness;        /* the tolerance that passes aim at: this part of that asked for */
-    double tolerance, margin; /* of the passes */
+    uint64_t seen;                  /* chunks of examples that have come into view, in all stages */
+    uint64_t pass;                  /* of the stage or round */
+    uint64_t moves;                 /* of variables, so far */
+    uint64_t verified;              /* moves there were at the last verification */
+    uint64_t looks;                 /* at examples: scores that were asked for */
+    double strictness;              /* the tolerance that passes aim at: this part of that asked for */
+    double tolerance, mean, margin; /* of the passes: two goals, and how sure is sure */
     double rho;
     double typical; /* K(x, x) of a typical example; 0: not yet known */
     espi_random random;
 } espi_folded_state;
 
-typedef struct espi_folded_outcome { /* of moving the variables of a problem */
-    double violation;                /* the worst, as espi_folded_step tells it */
+typedef struct espi_folded_outcome { /* of moving variables */
+    double worst;                    /* violation; as espi_folded_step tells it */
+    double total;                    /* of all violations there were */
     uint64_t moves;
 } espi_folded_outcome;
 
@@ -123,11 +124,12 @@ esp_status espi_folded_order(espi_folded *f, uint32_t *example, size_t blocks, e
 esp_status espi_folded_blocks_make(espi_folded *f, esp_error *err);
 void espi_folded_blocks_free(espi_folded *f);
 /* Scores those examples of a block that are active, and moves their variables until none of them violates its optimum
- * by more than `tolerance`, or a tenth of the worst violation there was, which becomes *worst if that is smaller. A
- * block of all active examples is dealt with to the end; *worst is then what is left. An example whose variables are at
- * bounds, and would stay there if gradients changed by `margin`, is active no more. */
+ * by more than `tolerance`, or a tenth of the worst violation there was. What became of it goes to *outcome, together
+ * with what is there from other blocks. A block of all active examples is dealt with to the end; the worst violation is
+ * then what is left. An example whose variables are at bounds, and would stay there if gradients changed by `margin`,
+ * is active no more. */
 esp_status espi_folded_step(espi_folded *f, const espi_folded_block *block, double tolerance, double margin,
-                            double *worst, esp_error *err);
+                            espi_folded_outcome *outcome, esp_error *err);
 
 /* A step for one problem, of the members of a block whose scores are known (folded_descent.c): f->outcome. Different
  * problems may be dealt with by several threads, each with a scratch of that many numbers. */

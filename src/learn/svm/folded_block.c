@@ -137,7 +137,7 @@ static esp_status descend_problem(void *context, size_t problem, const espi_work
 }
 
 esp_status espi_folded_step(espi_folded *f, const espi_folded_block *block, double tolerance, double margin,
-                            double *worst, esp_error *err)
+                            espi_folded_outcome *outcome, esp_error *err)
 {
     size_t members = 0;
     for (size_t i = 0; i < block->count; i++) {
@@ -152,8 +152,9 @@ esp_status espi_folded_step(espi_folded *f, const espi_folded_block *block, doub
     status = espi_parallel(f->run, "training", f->problems, descend_problem, &j, err);
     if (status != ESP_OK) return status;
     for (size_t n = 0; n < f->problems; n++) {
-        f->state.moves += f->outcome[n].moves;
-        if (f->outcome[n].violation > *worst) *worst = f->outcome[n].violation;
+        outcome->moves += f->outcome[n].moves;
+        outcome->total += f->outcome[n].total;
+        if (f->outcome[n].worst > outcome->worst) outcome->worst = f->outcome[n].worst;
     }
     f->state.looks += members;
     for (size_t m = 0; m < members; m++) {

@@ -19,6 +19,7 @@ typedef struct local_variables {
     double *sign, *linear, *alpha, *bound; /* per variable */
     double *curve;                         /* per example: by how much the gradient grows with its variable */
     double *gain;                          /* per variable: what moving it promises */
+    double total;                          /* of the violations there were */
     size_t last;                           /* the variable that was moved before; NONE: none was */
     uint64_t moves;
     const esp_run *run; /* asked whether to go on */
@@ -63,6 +64,7 @@ static void take_in(local_variables *v, const espi_folded *f, const espi_folded_
             v->linear[at] = p->v.linear[k];
             v->alpha[at] = p->alpha[k];
             v->bound[at] = p->v.bound[k];
+            v->total += espi_folded_violation(p, k, v->score[i], espi_folded_bias(f, p));
         }
     }
 }
@@ -267,6 +269,6 @@ esp_status espi_folded_descend(const espi_folded *f, const espi_folded_block *bl
         violation = settle(&v, f, p, block, least > tolerance ? least : tolerance, violation);
     }
     give_back(&v, f, block, members, problem);
-    f->outcome[problem] = (espi_folded_outcome){.violation = violation, .moves = v.moves};
+    f->outcome[problem] = (espi_folded_outcome){.worst = violation, .total = v.total, .moves = v.moves};
     return v.status;
 }
