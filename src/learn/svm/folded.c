@@ -14,6 +14,7 @@ enum {
     GROWTH = 4,
     PASSES = 50,    /* of a stage or round, at most */
     SURE = 10,      /* mean violations that keep an example of a stage at its bound */
+    ROUNDS = 10,    /* in which only near examples are looked at, one after the other */
     LEG = 16,       /* passes after which the sum and the blocks are made anew, so that others could go on */
     BATCH = 1 << 16 /* examples that are looked at in one go */
 };
@@ -291,6 +292,30 @@ static esp_status verify(espi_course *s, esp_error *err)
     if (espi_course_is_solved(s, &c) || state->moves >= s->limit || espi_course_is_rounding(state))
         state->phase = ESPI_FOLDED_DONE;
     else begin_passes(s, ESPI_FOLDED_ROUND);
+    state->round = 0;
+    return ESP_OK;
+}
+
+/* After a round: examples that are far from violating their optimum wait for the next verification, if they are most of
+ * all. */
+static esp_status look_near(espi_course *s, esp_error *err)
+{
+    espi_folded_state *state = &s->f.state;
+    const double tolerance = s->settings->tolerance * state->strictness;
+    double worst;
+    char line[120];
+    if (s->f.nears > s->f.examples / 2 || state->round++ >= ROUNDS || state->moves >= s->limit) {
+        state->phase = ESPI_FOLDED_VERIFY;
+        return ESP_OK;
+    }
+    const esp_status status = espi_folded_look_near(&s->f, tolerance, &worst, err);
+    if (status != ESP_OK) return status;
+    if (s->run != NULL && s->run->message != NULL) {
+        snprintf(line, sizeof line, "%zu examples that are near: worst violation %.2g", s->f.nears, worst);
+        espi_message(s->run, line);
+    }
+    if (worst <= tolerance) state->phase = ESPI_FOLDED_VERIFY;
+    else begin_passes(s, ESPI_FOLDED_ROUND);
     return ESP_OK;
 }
 
@@ -313,8 +338,9 @@ esp_status espi_course_run(espi_course *s, esp_error *err)
             break;
         case ESPI_FOLDED_ROUND:
             status = minimise(s, err);
-            state->phase = ESPI_FOLDED_VERIFY;
+            state->phase = ESPI_FOLDED_NEAR;
             break;
+        case ESPI_FOLDED_NEAR: status = look_near(s, err); break;
         case ESPI_FOLDED_DONE: break;
         }
     }

@@ -21,7 +21,8 @@
  * Examples come into view in stages, each four times as large as the one before, so that few of them ever have
  * variables that are not 0. Only those are active whose variables may still move: in a pass, blocks of these are taken
  * one after the other; in a round, passes follow one another until the active examples are at their optimum, and then
- * all examples are looked at. All that several threads do has one result, whatever their number. */
+ * those are looked at that may have come to violate theirs. When none does, all examples are looked at. All that
+ * several threads do has one result, whatever their number. */
 #ifndef ESPI_LEARN_SVM_FOLDED_H
 #define ESPI_LEARN_SVM_FOLDED_H
 
@@ -53,6 +54,7 @@ typedef enum espi_folded_phase {                    /* what is to be done next *
                                  ESPI_FOLDED_LOOK,  /* at the examples of the next stage */
                                  ESPI_FOLDED_STAGE, /* passes over the active ones of a stage */
                                  ESPI_FOLDED_VERIFY,
+                                 ESPI_FOLDED_NEAR,  /* examples are looked at after a round */
                                  ESPI_FOLDED_ROUND, /* passes over the active ones of all */
                                  ESPI_FOLDED_DONE
 } espi_folded_phase;
@@ -63,6 +65,7 @@ typedef struct espi_folded_state {
     uint64_t phase;
     uint64_t seen;                  /* chunks of examples that have come into view, in all stages */
     uint64_t pass;                  /* of the stage or round */
+    uint64_t round;                 /* since the last verification */
     uint64_t moves;                 /* of variables, so far */
     uint64_t verified;              /* moves there were at the last verification */
     uint64_t looks;                 /* at examples: scores that were asked for */
@@ -91,6 +94,8 @@ typedef struct espi_folded {
     espi_folded_problem *problem;
     bool *active; /* per example */
     size_t actives;
+    bool *near; /* per example: a round may change whether it violates its optimum; so the last verification expects */
+    size_t nears;
     espi_folded_state state;
 
     espi_folded_block *block;
@@ -141,8 +146,11 @@ size_t espi_folded_scratch(const espi_folded *f, size_t examples);
 esp_status espi_folded_sum_anew(espi_folded *f, esp_error *err);
 /* Moves variables so that the constraints hold, makes the sum anew, and scores all examples: the bias, the objectives
  * and the worst violation of every problem. Then those examples are active of which a variable is free, or violates its
- * optimum by more than `tolerance`. */
+ * optimum by more than `tolerance`. Those are near whose gradients are so close to 0 that they may come to violate it.
+ */
 esp_status espi_folded_verify(espi_folded *f, double tolerance, esp_error *err);
+/* Scores the examples that are near, by the bias of the moment: *worst violation, and which of them are active. */
+esp_status espi_folded_look_near(espi_folded *f, double tolerance, double *worst, esp_error *err);
 double espi_folded_surplus(const espi_folded_problem *p); /* by its variables */
 /* Moves variables in proportion to the room they have, until the constraint of a problem holds. */
 void espi_folded_meet(espi_folded_problem *p);

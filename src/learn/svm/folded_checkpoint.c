@@ -2,7 +2,7 @@
  *
  *     magic, digest, first problem, problems, state, records of all problems of the training,
  *     per problem the number of variables that are not 0, and each with its number,
- *     one bit per example of the problems at hand: whether it is active,
+ *     one bit per example of the problems at hand: whether it is active, and as many: whether it is near,
  *     a hash of all that. */
 #define XXH_INLINE_ALL
 #include "base/alloc.h"
@@ -92,11 +92,11 @@ static void put_variables(hashed_output *o, const double *alpha, size_t count)
     }
 }
 
-static void put_active(hashed_output *o, const bool *active, size_t count)
+static void put_flags(hashed_output *o, const bool *flag, size_t count)
 {
     for (size_t i = 0; i < count; i += 8) {
         uint8_t bits = 0;
-        for (size_t k = 0; k < 8 && i + k < count; k++) bits |= (uint8_t)(active[i + k] << k);
+        for (size_t k = 0; k < 8 && i + k < count; k++) bits |= (uint8_t)(flag[i + k] << k);
         put(o, &bits, 1);
     }
 }
@@ -115,7 +115,8 @@ static void put_all(hashed_output *o, const espi_folded_checkpoint *c, const esp
     }
     for (size_t n = 0; n < first + f->problems; n++)
         put_variables(o, t->fit->alpha + t->fit->alpha_start[n], t->fit->alpha_start[n + 1] - t->fit->alpha_start[n]);
-    put_active(o, f->active, f->examples);
+    put_flags(o, f->active, f->examples);
+    put_flags(o, f->near, f->examples);
     const uint64_t hash = XXH3_64bits_digest(&o->hash);
     espi_output_write(o->output, &hash, sizeof hash);
 }
@@ -207,17 +208,19 @@ static void take_variables(taking *f, double *alpha, size_t count)
     }
 }
 
-static void take_active(taking *f, espi_folded *to)
+/* Returns how many are set. */
+static size_t take_flags(taking *f, bool *flag, size_t count)
 {
-    to->actives = 0;
-    for (size_t i = 0; i < to->examples; i += 8) {
+    size_t set = 0;
+    for (size_t i = 0; i < count; i += 8) {
         uint8_t bits;
         take(f, &bits, 1);
-        for (size_t k = 0; k < 8 && i + k < to->examples; k++) {
-            to->active[i + k] = (bits >> k & 1) != 0;
-            to->actives += to->active[i + k];
+        for (size_t k = 0; k < 8 && i + k < count; k++) {
+            flag[i + k] = (bits >> k & 1) != 0;
+            set += flag[i + k];
         }
     }
+    return set;
 }
 
 /* What the file has for problems `first` and following; those that are done have no state of their own. */
@@ -246,7 +249,8 @@ static void take_all(taking *f, const espi_folded_checkpoint *c, espi_folded *to
         return;
     }
     to->state = state;
-    take_active(f, to);
+    to->actives = take_flags(f, to->active, to->examples);
+    to->nears = take_flags(f, to->near, to->examples);
     if (f->size != 0 || state.phase > ESPI_FOLDED_DONE) f->wrong = true;
 }
 

@@ -14,6 +14,7 @@ static void free_course(espi_course *s)
     for (size_t n = 0; f->problem != NULL && n < f->problems; n++) espi_variables_free(&f->problem[n].v);
     espi_free(f->problem);
     espi_free(f->active);
+    espi_free(f->near);
     espi_free(f->column);
     espi_free(f->coefficient);
     espi_free(s->chunk);
@@ -26,9 +27,11 @@ static bool take_memory(espi_course *s)
     s->chunk = espi_alloc(s->chunks, sizeof *s->chunk);
     f->problem = espi_alloc_zero(f->problems, sizeof *f->problem);
     f->active = espi_alloc_zero(f->examples, sizeof *f->active);
+    f->near = espi_alloc_zero(f->examples, sizeof *f->near);
     f->column = espi_alloc(f->data->columns, sizeof *f->column);
     f->coefficient = espi_alloc(f->problems, sizeof *f->coefficient);
-    return s->chunk != NULL && f->problem != NULL && f->active != NULL && f->column != NULL && f->coefficient != NULL;
+    return s->chunk != NULL && f->problem != NULL && f->active != NULL && f->near != NULL && f->column != NULL &&
+           f->coefficient != NULL;
 }
 
 /* Poses the problems; the variables start where the training says. */

@@ -143,10 +143,11 @@ static double best_bias(const espi_folded *f, size_t problem, const double *scor
 
 /* -------------------------------------------------------------- objectives */
 
-static void judge(espi_folded *f, size_t problem, const double *score, bend *bends)
+/* The bias, the objectives and the worst violation; returns the sum of all violations. */
+static double judge(espi_folded *f, size_t problem, const double *score, bend *bends)
 {
     espi_folded_problem *p = &f->problem[problem];
-    double square = 0.0, linear = 0.0, loss = 0.0;
+    double square = 0.0, linear = 0.0, loss = 0.0, total = 0.0;
     p->r.bias = best_bias(f, problem, score, bends);
     p->r.violation = 0.0;
     for (size_t k = 0; k < p->v.count; k++) {
@@ -156,10 +157,12 @@ static void judge(espi_folded *f, size_t problem, const double *score, bend *ben
         square += p->v.sign[k] * p->alpha[k] * h;
         linear += p->v.linear[k] * p->alpha[k];
         if (gradient < 0.0) loss -= p->v.bound[k] * gradient;
+        total += violation;
         if (violation > p->r.violation) p->r.violation = violation;
     }
     p->r.primal = square / 2.0 + loss + p->r.bias * p->v.sum;
     p->r.dual = -square / 2.0 - linear;
+    return total;
 }
 
 static bool is_active(const espi_folded *f, size_t example, const double *score, double tolerance)
@@ -177,6 +180,29 @@ static bool is_active(const espi_folded *f, size_t example, const double *score,
     return false;
 }
 
+/* Whether a gradient is this close to 0. */
+static bool is_near(const espi_folded *f, size_t example, const double *score, double distance)
+{
+    for (size_t n = 0; n < f->problems; n++)
+        for (size_t c = 0; c < f->copies; c++) {
+            const espi_folded_problem *p = &f->problem[n];
+            const size_t k = c * f->examples + example;
+            if (fabs(p->v.sign[k] * (score[n] + p->r.bias) + p->v.linear[k]) < distance) return true;
+        }
+    return false;
+}
+
+/* Scores move by several times what violations are on average. */
+static void mark_near(espi_folded *f, const double *score, double total)
+{
+    const double distance = f->actives > 0 ? 10.0 * total / (double)f->actives : 0.0;
+    f->nears = 0;
+    for (size_t i = 0; i < f->examples; i++) {
+        f->near[i] = f->active[i] || is_near(f, i, score + i * f->problems, distance);
+        f->nears += f->near[i];
+    }
+}
+
 esp_status espi_folded_verify(espi_folded *f, double tolerance, esp_error *err)
 {
     double *score = espi_alloc(f->examples, f->problems * sizeof *score);
@@ -186,13 +212,49 @@ esp_status espi_folded_verify(espi_folded *f, double tolerance, esp_error *err)
     if (status == ESP_OK) status = espi_folded_sum_anew(f, err);
     if (status == ESP_OK) status = espi_folded_sum_score(f->sum, f->row, f->examples, f->run, score, err);
     f->state.looks += f->examples;
-    for (size_t n = 0; status == ESP_OK && n < f->problems; n++) judge(f, n, score, bends);
+    double total = 0.0;
+    for (size_t n = 0; status == ESP_OK && n < f->problems; n++) total += judge(f, n, score, bends);
     f->actives = 0;
     for (size_t i = 0; status == ESP_OK && i < f->examples; i++) {
         f->active[i] = is_active(f, i, score + i * f->problems, tolerance);
         f->actives += f->active[i];
     }
+    if (status == ESP_OK) mark_near(f, score, total);
     espi_free(score);
     espi_free(bends);
+    return status;
+}
+
+/* -------------------------------------------------------------------- near */
+
+esp_status espi_folded_look_near(espi_folded *f, double tolerance, double *worst, esp_error *err)
+{
+    uint32_t *example = espi_alloc(f->nears, sizeof *example), *row = espi_alloc(f->nears, sizeof *row);
+    double *score = espi_alloc(f->nears, f->problems * sizeof *score);
+    esp_status status = example == NULL || row == NULL || score == NULL ? espi_no_memory(err) : ESP_OK;
+    size_t count = 0;
+    for (size_t i = 0; status == ESP_OK && i < f->examples; i++) {
+        if (!f->near[i]) continue;
+        example[count] = (uint32_t)i;
+        row[count++] = f->row[i];
+    }
+    if (status == ESP_OK) status = espi_folded_sum_score(f->sum, row, count, f->run, score, err);
+    f->state.looks += count;
+    *worst = 0.0;
+    if (status == ESP_OK) f->actives = 0;
+    for (size_t i = 0; status == ESP_OK && i < count; i++) {
+        f->active[example[i]] = is_active(f, example[i], score + i * f->problems, tolerance);
+        f->actives += f->active[example[i]];
+        for (size_t n = 0; n < f->problems; n++)
+            for (size_t c = 0; c < f->copies; c++) {
+                const espi_folded_problem *p = &f->problem[n];
+                const double violation = espi_folded_violation(p, c * f->examples + example[i],
+                                                               score[i * f->problems + n], espi_folded_bias(f, p));
+                if (violation > *worst) *worst = violation;
+            }
+    }
+    espi_free(example);
+    espi_free(row);
+    espi_free(score);
     return status;
 }
