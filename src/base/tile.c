@@ -97,14 +97,21 @@ static block_product *best_block(void) { return block_any; }
 
 /* --------------------------------------------------------------- products */
 
+enum { SIDE = 8 }; /* rows whose places in the transpose share cache lines */
+
+HOT static void tile_turn_rows(size_t columns, const double *restrict x, size_t x_stride, double *restrict y,
+                               size_t y_stride)
+{
+    for (size_t j = 0; j < columns; j++)
+        for (size_t i = 0; i < SIDE; i++) y[j * y_stride + i] = x[i * x_stride + j];
+}
+
 void espi_tile_turn(size_t rows, size_t columns, const double *x, size_t x_stride, double *y, size_t y_stride)
 {
-    enum { SIDE = 8 }; /* rows whose places in y share cache lines */
-    for (size_t first = 0; first < rows; first += SIDE) {
-        const size_t last = first + SIDE < rows ? first + SIDE : rows;
-        for (size_t j = 0; j < columns; j++)
-            for (size_t i = first; i < last; i++) y[j * y_stride + i] = x[i * x_stride + j];
-    }
+    size_t i = 0;
+    for (; i + SIDE <= rows; i += SIDE) tile_turn_rows(columns, x + i * x_stride, x_stride, y + i, y_stride);
+    for (; i < rows; i++)
+        for (size_t j = 0; j < columns; j++) y[j * y_stride + i] = x[i * x_stride + j];
 }
 
 void espi_tile_mirror(size_t n, const double *a, size_t a_stride, double *b, size_t b_stride)

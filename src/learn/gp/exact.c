@@ -87,9 +87,10 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     esp_status status = espi_gram_square(kernel, p->data, run, matrix, &bound, err);
     if (status == ESP_OK) status = espi_gp_factor(p, noise, run, &point->jitter, &factor, err);
     if (status == ESP_OK) status = find_value(p, &factor, run, point, err);
-    if (status == ESP_OK && gradient != NULL) status = make_weights(&factor, point->coefficient, run, err);
+    const bool goes_on = status == ESP_OK && gradient != NULL && point->value >= point->enough;
+    if (goes_on) status = make_weights(&factor, point->coefficient, run, err);
     espi_factor_free(&factor);
-    if (status == ESP_OK && gradient != NULL) {
+    if (goes_on && status == ESP_OK) {
         *noise_gradient = 0.0;
         for (size_t i = 0; i < n; i++) *noise_gradient += matrix[i * n + i];
         status = espi_bound_gradient(bound, matrix, matrix, run, gradient, err);

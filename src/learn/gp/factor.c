@@ -17,7 +17,7 @@ static const double SAME = 1e-13;  /* squared distance of examples that are the 
 
 bool espi_gp_point_make(espi_gp_point *p, size_t count)
 {
-    *p = (espi_gp_point){0};
+    *p = (espi_gp_point){.enough = -INFINITY};
     p->coefficient = espi_alloc_zero(count, sizeof *p->coefficient);
     p->curvature = espi_alloc_zero(count, sizeof *p->curvature);
     return p->coefficient != NULL && p->curvature != NULL;

@@ -49,6 +49,7 @@ typedef struct espi_gp_problem {
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
 typedef struct espi_gp_point {
+    double enough;       /* set by the caller: the gradient of a value below it need not be given */
     double value;        /* log likelihood of the targets */
     double mean;         /* the constant that was subtracted from them */
     double jitter;       /* what had to be added to the diagonal; 0: nothing */
@@ -65,7 +66,8 @@ typedef struct espi_gp_likelihood {
     const char *value; /* what its value is called */
     bool noisy;        /* it has a noise variance */
     size_t matrices;   /* that it works with */
-    /* Fills `point` and, unless `gradient` is NULL, adds d value / d place to gradient[place] and sets *noise_gradient.
+    /* Fills `point` and, unless `gradient` is NULL or the value is below point->enough, adds d value / d place to
+     * gradient[place] and sets *noise_gradient.
      * ESP_ERR_RANGE, with a diagnosis, where there is no likelihood: other hyperparameters may have one. */
     esp_status (*evaluate)(const espi_gp_problem *problem, const esp_kernel *kernel, double noise, const esp_run *run,
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err);

@@ -213,8 +213,9 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
         memcpy(point->coefficient, m.g, n * sizeof *m.g);
         memcpy(point->curvature, m.w, n * sizeof *m.w);
     }
-    if (status == ESP_OK && gradient != NULL) status = make_weights(p, &m, run, err);
-    if (status == ESP_OK && gradient != NULL) {
+    const bool goes_on = status == ESP_OK && gradient != NULL && point->value >= point->enough;
+    if (goes_on) status = make_weights(p, &m, run, err);
+    if (goes_on && status == ESP_OK) {
         *noise_gradient = 0.0;
         status = espi_bound_gradient(bound, p->matrix[1], p->matrix[0], run, gradient, err);
     }

@@ -18,7 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STALL = 5, MOST_ROUNDS = 100, MOST_TRIALS = 25 };
+enum { STALL = 5, MOST_ROUNDS = 100, MOST_TRIALS = 25, MEMORY = 6 };
+static const double ARMIJO = 1e-4, ROUNDING = 1e-12;
 static const char CONVERGED[] = "converged", LIMIT[] = "stopped at the limit of iterations",
                   CANCELLED[] = "interrupted", STUCK[] = "stopped where no step was better";
 
@@ -71,19 +72,34 @@ static void keep_best(search *s)
     memcpy(f->value, s->trial, s->space->variables * sizeof *f->value);
 }
 
-/* The objective at the values in s->trial, and its gradient in their logarithms. */
-static esp_status climb(search *s)
+/* The log prior of the values in s->trial. */
+static double log_prior(const search *s)
+{
+    double sum = 0.0;
+    for (size_t v = 0; v < s->space->variables; v++) {
+        const espi_gp_variable *m = &s->space->moving[v];
+        const double away = m->deviation > 0.0 ? (log(s->trial[v]) - log(m->median)) / m->deviation : 0.0;
+        sum -= 0.5 * away * away;
+    }
+    return sum;
+}
+
+/* The objective at the values in s->trial, and its gradient in their logarithms; this need not be right where the
+ * objective is below `enough`. */
+static esp_status climb(search *s, double enough)
 {
     espi_gp_space *space = s->space;
     const size_t places = espi_kernel_places(space->kernel);
+    const double prior = log_prior(s);
     double noise = 0.0;
     espi_gp_space_set(space, s->trial);
     for (size_t p = 0; p < places; p++) s->place[p] = 0.0;
+    s->point.enough = enough - prior;
     const esp_status status =
         s->likelihood->evaluate(s->problem, space->kernel, espi_gp_space_noise(space), s->run, &s->point,
                                 space->variables > 0 ? s->place : NULL, &noise, s->err);
     if (status != ESP_OK) return status;
-    s->height = s->point.value;
+    s->height = s->point.value + prior;
     for (size_t v = 0; v < space->variables; v++) s->way[v] = 0.0;
     for (size_t i = 0; i < space->hypers; i++) {
         const size_t v = space->variable[i];
@@ -94,7 +110,6 @@ static esp_status climb(search *s)
         const espi_gp_variable *m = &space->moving[v];
         if (m->deviation == 0.0) continue;
         const double away = (log(s->trial[v]) - log(m->median)) / m->deviation;
-        s->height -= 0.5 * away * away;
         s->way[v] -= away / m->deviation;
     }
     keep_best(s);
@@ -138,6 +153,16 @@ static void show_iteration(const search *s)
 
 static double limit(const search *s, size_t v, double x) { return fmin(fmax(x, low(s, v)), high(s, v)); }
 
+/* The line search refuses a step to x, and shortens it without a look at its gradient, if the objective is below this
+ * (Armijo's condition, with ARMIJO as its constant) plus the penalty. */
+static double least_of_step(const search *s, const lbfgsfloatval_t *x)
+{
+    double rise = 0.0;
+    for (size_t k = 0; k < s->moving; k++) rise += (x[k] - s->x[s->of[k]]) * s->slope[s->of[k]];
+    const double least = s->value + ARMIJO * rise;
+    return least - ROUNDING * (1.0 + fabs(least));
+}
+
 static lbfgsfloatval_t evaluate(void *instance, const lbfgsfloatval_t *x, lbfgsfloatval_t *g, const int n,
                                 const lbfgsfloatval_t step)
 {
@@ -146,7 +171,7 @@ static lbfgsfloatval_t evaluate(void *instance, const lbfgsfloatval_t *x, lbfgsf
     (void)n, (void)step;
     for (size_t k = 0; k < s->moving; k++) g[k] = 0.0;
     for (size_t k = 0; k < s->moving; k++) s->trial[s->of[k]] = value_at(s, s->of[k], x[k]);
-    if (s->status == ESP_OK && !s->first) s->status = climb(s);
+    if (s->status == ESP_OK && !s->first) s->status = climb(s, least_of_step(s, x));
     s->first = false;
     if (s->status == ESP_ERR_RANGE) { /* a shorter step may have a likelihood */
         s->status = ESP_OK;
@@ -204,6 +229,8 @@ static int round_of(search *s)
     lbfgsfloatval_t *x = lbfgs_malloc((int)s->moving);
     if (x == NULL) return LBFGSERR_OUTOFMEMORY;
     lbfgs_parameter_init(&parameter);
+    parameter.m = MEMORY;
+    parameter.ftol = ARMIJO;
     parameter.epsilon = s->settings->tolerance;
     parameter.linesearch = LBFGS_LINESEARCH_BACKTRACKING_WOLFE; /* others cannot do with a likelihood that is nowhere */
     parameter.max_linesearch = MOST_TRIALS;
@@ -254,7 +281,7 @@ static esp_status one_run(search *s)
         s->trial[v] = s->number == 1 ? s->space->moving[v].start : value_at(s, v, s->x[v]); /* to the last bit */
         s->held[v] = 0;
     }
-    esp_status status = climb(s);
+    esp_status status = climb(s, -INFINITY);
     if (status == ESP_OK) {
         s->value = s->height;
         memcpy(s->slope, s->way, s->space->variables * sizeof *s->slope);
