@@ -1,9 +1,12 @@
-/* Measurements of Gaussian processes for bench/gp.sh, in seconds of the processor on one thread. Results go to standard
- * output as lines of TAB-separated fields.
+/* Measurements of Gaussian processes for bench/gp.sh. Results go to standard output as lines of TAB-separated fields.
+ * Of a likelihood they are seconds of the processor on one thread.
  *
  *     likelihood DATA REPEATS KERNEL [apart]     examples, hyperparameters, seconds of the kernel matrix, of one log
  *                                                likelihood, of one with its gradient; the shares of the matrix and of
  * the factor in the likelihood, and of the gradient in the last; ratio of the two
+ *     optimum DATA REPEATS KERNEL THREADS...     for each number of threads, in turn: its seconds from the data to the
+ *                                                optimum, of all processors, of the thread that asked for it; how much
+ * faster than with the first number; and what the second and third of these make of it, if no other program took time
  *
  * With `apart` every label or feature has values of its own. Targets are the numbers of the data. */
 #include "kernel/evaluate/bound.h"
@@ -30,8 +33,54 @@ static void measure(const espi_gp_problem *p, const esp_kernel *kernel, espi_gp_
     }
 }
 
+static double spent_alone(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* The times of a run: on the clock, of all processors, of this thread. */
+static void find_optimum(const esp_dataset *data, const esp_kernel *kernel, int threads, double time[PARTS])
+{
+    esp_error err;
+    esp_model *model;
+    const double clock_start = now(), all = spent(), alone = spent_alone();
+    check(esp_train("gp", kernel, data, NULL, 0, &(esp_run){.threads = threads}, &model, &err), &err);
+    time[0] = now() - clock_start;
+    time[1] = spent() - all;
+    time[2] = spent_alone() - alone;
+    esp_model_free(model);
+}
+
+static int measure_optimum(const char *path, int repeats, const char *expression, char **threads, int runs)
+{
+    esp_dataset *data = load(path, NULL);
+    esp_kernel *kernel = parse(expression);
+    double(*all)[PARTS][MOST] = zeros((size_t)runs, sizeof *all), first = 0.0, busy = 0.0;
+    for (int i = 0; i < repeats; i++)
+        for (int r = 0; r < runs; r++) {
+            double time[PARTS];
+            find_optimum(data, kernel, atoi(threads[r]), time);
+            for (int k = 0; k < PARTS; k++) all[r][k][i] = time[k];
+        }
+    for (int r = 0; r < runs; r++) {
+        const double clock_time = median(all[r][0], repeats), spent_time = median(all[r][1], repeats),
+                     alone = median(all[r][2], repeats);
+        if (r == 0) first = clock_time, busy = alone;
+        printf("%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\n", threads[r], clock_time, spent_time, alone, first / clock_time,
+               busy / alone);
+    }
+    free(all);
+    esp_kernel_free(kernel);
+    esp_dataset_free(data);
+    return 0;
+}
+
 int main(int count, char **argument)
 {
+    if (count > 5 && strcmp(argument[1], "optimum") == 0)
+        return measure_optimum(argument[2], repeats_of(argument[3]), argument[4], argument + 5, count - 5);
     if (count < 5 || count > 6 || strcmp(argument[1], "likelihood") != 0) {
         fprintf(stderr, "usage: see the head of bench/gp.c\n");
         return 2;

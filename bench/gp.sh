@@ -1,5 +1,6 @@
 #!/bin/sh
-# The table of bench/results/gp.md: what a Gaussian process takes for one step of its search. See bench/run.
+# The tables of bench/results/gp.md: what a Gaussian process takes for one step of its search, and on several threads. See
+# bench/run. THREADS has the numbers of threads to try, default: 1, and twice as many up to the number of cores.
 program=espalier_bench_gp
 . "$(dirname "$0")/common.sh"
 out=bench/results/gp.md
@@ -35,4 +36,15 @@ for label in S NP VP PP SBAR ADJP ADVP QP PRT; do nine="$nine, lambda.$label=0.4
         row "norm(sasst), nine labels$tab$("$bench" likelihood "$work/part.jsonl" "$repeats" "norm(sasst($column, lambda=0.4$nine))")"
         row "norm(sasst), all labels$tab$("$bench" likelihood "$work/part.jsonl" "$repeats" "norm(sasst($column, lambda=0.4))" apart)"
     done
+    echo
+    echo 'From the data to the optimum (`1*norm(sst)`, all examples) on several threads, alternating. The seconds of the thread that asked count what it' \
+        'does itself: with nothing else on the machine the clock shows the same, so that the last column is what the threads gain there.'
+    echo
+    threads=${THREADS:-}
+    for n in 1 2 4 8 16 32 64; do [ -n "${THREADS:-}" ] || [ "$n" -gt "$(nproc)" ] || threads="$threads $n"; done
+    table "threads${tab}seconds${tab}of all processors${tab}of the thread that asked${tab}times faster${tab}by that thread"
+    side=$([ "$column" = tgt ] && echo src || echo "$column")
+    # shellcheck disable=SC2086 # several words
+    "$bench" optimum "$work/all.jsonl" "$((repeats < 3 ? repeats : 3))" "1*norm(sst($side))" $threads |
+        while read -r line; do row "$line"; done
 } | tee "$out"

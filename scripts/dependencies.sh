@@ -4,8 +4,7 @@
 # Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
 set -eu
 
-build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev
-    libopenblas-serial-dev liblbfgs-dev"
+build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev"
 check="libcmocka-dev libsvm-dev zstd time python3 python3-venv clang-format"
 test="$check clang python3-dev"
 browser=chromium # large, and only for the reports: without it their tests in a browser are skipped

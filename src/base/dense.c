@@ -1,142 +1,193 @@
-/* LAPACK stores column by column, so that our lower triangle is its upper one, and our L its transpose. Its Fortran
- * names are declared here: they are the same in every LAPACK.
- *
- * We link the OpenBLAS that runs in one thread, so that no result depends on the number of threads. That one hands out
- * its buffers without a lock, hence the one here: it guards state that OpenBLAS has, not any of ours. */
+/* A product has a task for each tile of its result. A triangular system has one for each tile of X, which waits for the
+ * tiles that it needs: so even one right-hand side keeps several threads busy. */
 #include "base/dense.h"
 
 #include "base/alloc.h"
-#include "base/parallel.h"
 #include "base/hot.h"
+#include "base/status.h"
+#include "base/tile.h"
 
-#include <math.h>
-#include <pthread.h>
+#include <string.h>
 
-void dpotrf_(const char *uplo, const int *n, double *a, const int *lda, int *info);
-void dpotri_(const char *uplo, const int *n, double *a, const int *lda, int *info);
-void dtrsv_(const char *uplo, const char *trans, const char *diag, const int *n, const double *a, const int *lda,
-            double *x, const int *incx);
-void dtrsm_(const char *side, const char *uplo, const char *trans, const char *diag, const int *m, const int *n,
-            const double *alpha, const double *a, const int *lda, double *b, const int *ldb);
-void dgemm_(const char *turn_a, const char *turn_b, const int *m, const int *n, const int *k, const double *alpha,
-            const double *a, const int *lda, const double *b, const int *ldb, const double *beta, double *c,
-            const int *ldc);
-void dsyrk_(const char *uplo, const char *trans, const int *n, const int *k, const double *alpha, const double *a,
-            const int *lda, const double *beta, double *c, const int *ldc);
-void dsymv_(const char *uplo, const int *n, const double *alpha, const double *a, const int *lda, const double *x,
-            const int *incx, const double *beta, double *y, const int *incy);
+enum { TILE = ESPI_TILE };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static const int one = 1;
-static const double unit = 1.0, zero = 0.0;
+const esp_run espi_alone = {.threads = 1};
 
-bool espi_dense_ready(void)
+esp_status espi_dense_tasks(const esp_run *run, const char *stage, double work, size_t items, espi_task task,
+                            void *context, esp_error *err)
 {
-    enum { ROOM = 192 << 20 }; /* what it takes depends on the processor: up to 128 MiB */
-    return espi_alloc_possible(ROOM);
+    const double little = 4e6; /* not worth the start of threads */
+    if (work > little && run != &espi_alone) return espi_parallel(run, stage, items, task, context, err);
+    const espi_worker alone = {.run = &espi_alone};
+    esp_status status = ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < items; i++) status = task(context, i, &alone, err);
+    return status;
 }
 
-size_t espi_dense_factor(double *a, size_t n)
+/* --------------------------------------------------------------- products */
+
+typedef struct product {
+    const espi_dense_factors *f;
+    double *c;
+    size_t c_stride, columns; /* columns of tiles */
+    bool lower;
+} product;
+
+/* Tile (i, j) of a matrix, or of one whose transpose is stored. */
+static size_t tile_at(size_t stride, bool turn, size_t i, size_t j)
 {
-    const int size = (int)n;
-    int info = 0;
-    pthread_mutex_lock(&lock);
-    if (n > 0) dpotrf_("U", &size, a, &size, &info);
-    pthread_mutex_unlock(&lock);
-    return info > 0 ? (size_t)info : 0;
+    return (turn ? j * stride + i : i * stride + j) * TILE;
 }
 
-esp_status espi_dense_factor_jitter(double *a, size_t n, double add, double least, const esp_run *run, double *diagonal,
-                                    double *jitter, size_t *failed, esp_error *err)
+static esp_status multiply_tile(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    double mean = 0.0;
-    for (size_t i = 0; i < n; i++) diagonal[i] = a[i * n + i];
-    for (size_t i = 0; i < n; i++) mean += diagonal[i] / (double)n;
-    for (double part = 0.0;; part = part > 0.0 ? 10.0 * part : least) {
-        *jitter = part * mean;
-        for (size_t i = 0; i < n; i++) a[i * n + i] = diagonal[i] + add + *jitter;
-        const esp_status status = espi_progress(run, "factoring", -1.0, err);
-        if (status != ESP_OK) return status;
-        *failed = espi_dense_factor(a, n);
-        if (*failed == 0 || !(mean > 0.0) || part > 0.5e6 * least) return ESP_OK;
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = 0; j < i; j++) a[i * n + j] = a[j * n + i];
+    (void)worker, (void)err;
+    const product *p = context;
+    const espi_dense_factors *f = p->f;
+    const size_t i = item / p->columns, j = item % p->columns;
+    if (p->lower && j > i) return ESP_OK;
+    const size_t rows = espi_tile_width(f->rows, i), columns = espi_tile_width(f->columns, j);
+    double packed[ESPI_TILE_SIZE], sum[ESPI_TILE_SIZE], *c = p->c + tile_at(p->c_stride, false, i, j);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t q = 0; q < columns; q++) sum[r * TILE + q] = f->add ? c[r * p->c_stride + q] : 0.0;
+    for (size_t k = 0; k < espi_tiles(f->inner); k++) {
+        const size_t inner = espi_tile_width(f->inner, k);
+        espi_tile_pack(f->turn_b, inner, columns, f->b + tile_at(f->b_stride, f->turn_b, k, j), f->b_stride, packed);
+        espi_tile_product(f->turn_a, rows, columns, inner, f->scale, f->a + tile_at(f->a_stride, f->turn_a, i, k),
+                          f->a_stride, packed, sum, TILE);
     }
+    for (size_t r = 0; r < rows; r++)
+        memcpy(c + r * p->c_stride, sum + r * TILE, (p->lower && i == j ? r + 1 : columns) * sizeof *c);
+    return ESP_OK;
 }
 
-double espi_dense_half_log(const double *l, size_t n)
+static esp_status multiply(const espi_dense_factors *f, bool lower, double *c, size_t c_stride, const esp_run *run,
+                           esp_error *err)
 {
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++) sum += log(l[i * n + i]);
-    return sum;
+    product p = {.f = f, .c = c, .c_stride = c_stride, .columns = espi_tiles(f->columns), .lower = lower};
+    const double work = (double)f->rows * (double)f->columns * (double)f->inner;
+    return espi_dense_tasks(run, "multiplying", work, espi_tiles(f->rows) * p.columns, multiply_tile, &p, err);
 }
 
-void espi_dense_invert(double *l, size_t n)
+esp_status espi_dense_product(const espi_dense_factors *f, double *c, size_t c_stride, const esp_run *run,
+                              esp_error *err)
 {
-    const int size = (int)n;
-    int info = 0;
-    pthread_mutex_lock(&lock);
-    if (n > 0) dpotri_("U", &size, l, &size, &info);
-    pthread_mutex_unlock(&lock);
+    return multiply(f, false, c, c_stride, run, err);
 }
 
-void espi_dense_half_solve(const double *l, size_t n, size_t stride, bool transposed, double *x)
+esp_status espi_dense_symmetric(const espi_dense_factors *f, double *c, size_t c_stride, const esp_run *run,
+                                esp_error *err)
 {
-    const int size = (int)n, lead = (int)stride;
-    pthread_mutex_lock(&lock);
-    if (n > 0) dtrsv_("U", transposed ? "N" : "T", "N", &size, l, &lead, x, &one);
-    pthread_mutex_unlock(&lock);
+    return multiply(f, true, c, c_stride, run, err);
 }
 
-void espi_dense_solve(const double *l, size_t n, double *x)
+/* -------------------------------------------------------- symmetric times */
+
+typedef struct symmetric {
+    const double *a, *x;
+    double *y;
+    size_t n, count, tiles;
+} symmetric;
+
+static esp_status times_tile(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    espi_dense_half_solve(l, n, n, false, x);
-    espi_dense_half_solve(l, n, n, true, x);
+    (void)worker, (void)err;
+    const symmetric *s = context;
+    const size_t n = s->n, i = item / s->tiles, j = item % s->tiles;
+    const size_t rows = espi_tile_width(s->count, i), columns = espi_tile_width(n, j);
+    double packed[ESPI_TILE_SIZE], whole[ESPI_TILE_SIZE], *y = s->y + tile_at(n, false, i, j);
+    for (size_t r = 0; r < rows; r++) memset(y + r * n, 0, columns * sizeof *y);
+    for (size_t k = 0; k < s->tiles; k++) {
+        const size_t inner = espi_tile_width(n, k);
+        const double *from = s->a + (k < j ? tile_at(n, false, j, k) : tile_at(n, false, k, j));
+        if (k == j) espi_tile_mirror(inner, from, n, whole, TILE);
+        if (k == j) espi_tile_pack(false, inner, columns, whole, TILE, packed);
+        else espi_tile_pack(k < j, inner, columns, from, n, packed);
+        espi_tile_product(false, rows, columns, inner, 1.0, s->x + tile_at(n, false, i, k), n, packed, y, n);
+    }
+    return ESP_OK;
 }
 
-void espi_dense_half_solve_all(const double *l, size_t n, double *x, size_t count)
+esp_status espi_dense_times(const double *a, size_t n, const double *x, size_t count, double *y, const esp_run *run,
+                            esp_error *err)
 {
-    const int size = (int)n, columns = (int)count;
-    pthread_mutex_lock(&lock);
-    if (n > 0 && count > 0) dtrsm_("L", "U", "T", "N", &size, &columns, &unit, l, &size, x, &size);
-    pthread_mutex_unlock(&lock);
+    symmetric s = {.a = a, .x = x, .y = y, .n = n, .count = count, .tiles = espi_tiles(n)};
+    const double work = (double)n * (double)n * (double)count;
+    return espi_dense_tasks(run, "multiplying", work, espi_tiles(count) * s.tiles, times_tile, &s, err);
 }
 
-void espi_dense_times(const double *a, size_t n, const double *x, double *y)
+/* ------------------------------------------------------ triangular systems */
+
+typedef struct system {
+    const espi_dense_triangle *m;
+    double *x;
+    size_t rows, columns, x_stride;
+    size_t n, tiles;      /* of M */
+    size_t width, strips; /* the other side of X */
+    bool rises;           /* the first tiles of X are found first */
+    espi_mark *done;      /* per tile of X, in the order in which they are found */
+} system;
+
+/* Where M is not that of X M^-1, it is that of X^T M^-T: X goes through a turned copy. */
+static void solve_tile(const system *s, size_t j, size_t rows, size_t n, double *x)
 {
-    const int size = (int)n;
-    pthread_mutex_lock(&lock);
-    if (n > 0) dsymv_("U", &size, &unit, a, &size, x, &one, &zero, y, &one);
-    pthread_mutex_unlock(&lock);
+    const espi_dense_triangle *m = s->m;
+    const double *t = m->t + tile_at(m->t_stride, false, j, j);
+    double turned[ESPI_TILE_SIZE];
+    if (!m->left) {
+        espi_tile_solve(m->upper, m->turn, n, t, m->t_stride, rows, x, s->x_stride);
+        return;
+    }
+    espi_tile_turn(n, rows, x, s->x_stride, turned, n);
+    espi_tile_solve(m->upper, !m->turn, n, t, m->t_stride, rows, turned, n);
+    espi_tile_turn(rows, n, turned, n, x, s->x_stride);
 }
 
-/* Column by column, C^T = B^T A^T. */
-void espi_dense_product(bool turn_a, bool turn_b, int rows, int columns, int inner, double scale, const double *a,
-                        int a_stride, const double *b, int b_stride, double keep, double *c, int c_stride)
+/* Tile j of strip `strip`, from which all found before are subtracted, times their part of M. */
+static esp_status find_tile(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
-    if (rows == 0 || columns == 0) return;
-    pthread_mutex_lock(&lock);
-    dgemm_(turn_b ? "T" : "N", turn_a ? "T" : "N", &columns, &rows, &inner, &scale, b, &b_stride, a, &a_stride, &keep,
-           c, &c_stride);
-    pthread_mutex_unlock(&lock);
+    const system *s = context;
+    const espi_dense_triangle *m = s->m;
+    const size_t step = item / s->strips, strip = item % s->strips, j = s->rises ? step : s->tiles - 1 - step;
+    const size_t rows = espi_tile_width(s->width, strip), columns = espi_tile_width(s->n, j), stride = s->x_stride;
+    double packed[ESPI_TILE_SIZE], *x = s->x + tile_at(stride, m->left, strip, j);
+    for (size_t before = 0; before < step; before++) {
+        const size_t k = s->rises ? before : s->tiles - 1 - before, inner = espi_tile_width(s->n, k);
+        const double *known = s->x + tile_at(stride, m->left, strip, k);
+        const esp_status status = espi_mark_await(worker, &s->done[before * s->strips + strip], err);
+        if (status != ESP_OK) return status;
+        if (m->left) {
+            espi_tile_pack(false, inner, rows, known, stride, packed);
+            espi_tile_product(m->turn, columns, rows, inner, -1.0, m->t + tile_at(m->t_stride, m->turn, j, k),
+                              m->t_stride, packed, x, stride);
+        } else {
+            espi_tile_pack(m->turn, inner, columns, m->t + tile_at(m->t_stride, m->turn, k, j), m->t_stride, packed);
+            espi_tile_product(false, rows, columns, inner, -1.0, known, stride, packed, x, stride);
+        }
+    }
+    solve_tile(s, j, rows, columns, x);
+    espi_mark_set(worker, &s->done[item]);
+    return ESP_OK;
 }
 
-void espi_dense_outer(int rows, int inner, const double *a, int a_stride, double keep, double *c, int c_stride)
+esp_status espi_dense_solve(const espi_dense_triangle *m, size_t rows, size_t columns, double *x, size_t x_stride,
+                            const esp_run *run, esp_error *err)
 {
-    pthread_mutex_lock(&lock);
-    dsyrk_("U", "T", &rows, &inner, &unit, a, &a_stride, &keep, c, &c_stride);
-    pthread_mutex_unlock(&lock);
+    system s = {.m = m, .x = x, .rows = rows, .columns = columns, .x_stride = x_stride};
+    s.n = m->left ? rows : columns;
+    s.width = m->left ? columns : rows;
+    s.tiles = espi_tiles(s.n);
+    s.strips = espi_tiles(s.width);
+    s.rises = m->left != (m->upper != m->turn);
+    s.done = espi_alloc_zero(s.tiles * s.strips, sizeof *s.done);
+    if (s.done == NULL) return espi_no_memory(err);
+    const double work = (double)s.n * (double)s.n * (double)s.width;
+    const esp_status status = espi_dense_tasks(run, "solving", work, s.tiles * s.strips, find_tile, &s, err);
+    espi_free(s.done);
+    return status;
 }
 
-void espi_dense_triangle(bool left, bool upper, bool turn, int rows, int columns, const double *t, int t_stride,
-                         double *x, int x_stride)
-{
-    if (rows == 0 || columns == 0) return;
-    pthread_mutex_lock(&lock);
-    dtrsm_(left ? "R" : "L", upper ? "L" : "U", turn ? "T" : "N", "N", &columns, &rows, &unit, t, &t_stride, x,
-           &x_stride);
-    pthread_mutex_unlock(&lock);
-}
+/* ---------------------------------------------------------------- lengths */
 
 enum { LANES = 8 }; /* partial sums: a fixed order that vector units of every width can keep */
 

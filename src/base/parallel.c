@@ -4,13 +4,12 @@
 #include "base/status.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MAX_WORKERS = 1024 };
 
-typedef struct shared_work {
+typedef struct espi_team {
     const esp_run *run;
     const char *stage;
     size_t items;
@@ -21,14 +20,16 @@ typedef struct shared_work {
     atomic_bool cancelled; /* nor is one that was begun to be finished */
     pthread_mutex_t lock;  /* guards what follows */
     pthread_cond_t ended;
-    int running; /* workers besides the first */
+    pthread_cond_t marked; /* a mark was set, or an item failed */
+    atomic_int waiting;    /* workers that wait for a mark */
+    int running;           /* workers besides the first */
     size_t failed_item;
     esp_status status;
     esp_error error;
-} shared_work;
+} team;
 
 typedef struct thread {
-    shared_work *shared_work;
+    team *team;
     espi_worker worker;
     esp_run run;
     pthread_t thread;
@@ -56,28 +57,53 @@ esp_status espi_progress_at_times(const esp_run *run, const char *stage, size_t 
     return espi_progress(run, stage, -1.0, err);
 }
 
-static void record(shared_work *w, size_t item, esp_status status, const esp_error *error)
+/* Of item w->items: the caller was asked to stop. A task that gave up waiting for one that failed changes nothing. */
+static void record(team *w, size_t item, esp_status status, const esp_error *error)
 {
     pthread_mutex_lock(&w->lock);
-    if (w->status == ESP_OK || item < w->failed_item) {
+    const bool lowest = w->status == ESP_OK || item < w->failed_item;
+    if (lowest) {
         w->status = status;
         w->failed_item = item;
         w->error = *error;
     }
-    pthread_mutex_unlock(&w->lock);
     atomic_store(&w->failed, true);
-    if (status == ESP_ERR_CANCELLED) atomic_store(&w->cancelled, true);
+    if (status == ESP_ERR_CANCELLED && (lowest || item == w->items)) atomic_store(&w->cancelled, true);
+    pthread_cond_broadcast(&w->marked);
+    pthread_mutex_unlock(&w->lock);
+}
+
+void espi_mark_set(const espi_worker *worker, espi_mark *mark)
+{
+    team *w = worker->team;
+    atomic_store(mark, true);
+    if (w == NULL || atomic_load(&w->waiting) == 0) return; /* whoever comes to wait from now on sees the mark */
+    pthread_mutex_lock(&w->lock);
+    pthread_cond_broadcast(&w->marked);
+    pthread_mutex_unlock(&w->lock);
+}
+
+esp_status espi_mark_await(const espi_worker *worker, const espi_mark *mark, esp_error *err)
+{
+    team *w = worker->team;
+    if (atomic_load(mark)) return ESP_OK;
+    pthread_mutex_lock(&w->lock);
+    atomic_fetch_add(&w->waiting, 1);
+    while (!atomic_load(mark) && !atomic_load(&w->failed)) pthread_cond_wait(&w->marked, &w->lock);
+    atomic_fetch_sub(&w->waiting, 1);
+    pthread_mutex_unlock(&w->lock);
+    return atomic_load(mark) ? ESP_OK : espi_fail(err, ESP_ERR_CANCELLED, "interrupted while %s", w->stage);
 }
 
 /* The progress function of all workers but the first. */
 static int is_cancelled(void *user, const char *stage, double fraction)
 {
     (void)stage, (void)fraction;
-    shared_work *w = user;
+    team *w = user;
     return atomic_load_explicit(&w->cancelled, memory_order_relaxed);
 }
 
-static void report(shared_work *w, size_t done)
+static void report(team *w, size_t done)
 {
     esp_error error = {0};
     const esp_status status = espi_progress(w->run, w->stage, (double)done / (double)w->items, &error);
@@ -86,7 +112,7 @@ static void report(shared_work *w, size_t done)
 
 static void take_items(thread *self)
 {
-    shared_work *w = self->shared_work;
+    team *w = self->team;
     esp_error error = {0};
     while (!atomic_load(&w->failed)) {
         const size_t item = atomic_fetch_add(&w->next, 1);
@@ -100,7 +126,7 @@ static void take_items(thread *self)
 static void *run_thread(void *argument)
 {
     thread *self = argument;
-    shared_work *w = self->shared_work;
+    team *w = self->team;
     take_items(self);
     pthread_mutex_lock(&w->lock);
     w->running--;
@@ -110,7 +136,7 @@ static void *run_thread(void *argument)
 }
 
 /* Until the others have finished what they began. */
-static void wait_for_others(shared_work *w)
+static void wait_for_others(team *w)
 {
     enum { PAUSE = 50000000 }; /* nanoseconds between two questions whether to go on */
     pthread_mutex_lock(&w->lock);
@@ -129,13 +155,14 @@ static void wait_for_others(shared_work *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-static void make_shared_work(shared_work *w)
+static void make_team(team *w)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&w->ended, &monotonic);
     pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&w->marked, NULL);
     pthread_mutex_init(&w->lock, NULL);
 }
 
@@ -145,15 +172,15 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     const int count = espi_worker_count(run, items);
     thread *threads = espi_alloc((size_t)count, sizeof *threads);
     if (threads == NULL) return espi_no_memory(err);
-    shared_work w = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
-    make_shared_work(&w);
-    threads[0] = (thread){.shared_work = &w, .worker = {.number = 0, .run = run}};
+    team w = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
+    make_team(&w);
+    threads[0] = (thread){.team = &w, .worker = {.number = 0, .team = &w, .run = run}};
     int started = 1; /* a thread that cannot be started is done without: the others take its items */
     for (; started < count; started++) {
         thread *t = &threads[started];
-        *t = (thread){.shared_work = &w, .run = {.threads = 1, .progress = is_cancelled, .user = &w}};
+        *t = (thread){.team = &w, .run = {.threads = 1, .progress = is_cancelled, .user = &w}};
         t->run.memory = run != NULL ? run->memory : 0;
-        t->worker = (espi_worker){.number = started, .run = &t->run};
+        t->worker = (espi_worker){.number = started, .team = &w, .run = &t->run};
         pthread_mutex_lock(&w.lock);
         const bool ok = pthread_create(&t->thread, NULL, run_thread, t) == 0;
         if (ok) w.running++;
@@ -164,6 +191,7 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     wait_for_others(&w);
     for (int i = 1; i < started; i++) pthread_join(threads[i].thread, NULL);
     pthread_cond_destroy(&w.ended);
+    pthread_cond_destroy(&w.marked);
     pthread_mutex_destroy(&w.lock);
     espi_free(threads);
     if (w.status != ESP_OK && err != NULL) *err = w.error;

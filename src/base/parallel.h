@@ -9,8 +9,13 @@
 
 #include "espalier.h"
 
+#include <stdatomic.h>
+
+struct espi_team;
+
 typedef struct espi_worker {
     int number;
+    struct espi_team *team; /* all workers of an espi_parallel; NULL: there is no other */
     /* For what a task calls that takes long. Of worker 0 it is the caller's; to the others it says whether the caller
      * was asked to stop, and it is gone with espi_parallel. */
     const esp_run *run;
@@ -23,6 +28,14 @@ int espi_worker_count(const esp_run *run, size_t items);
 
 esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,
                          esp_error *err);
+
+/* Tasks that need results of others. An item may wait for marks that items before it set, and for no other: as items
+ * are begun in their order, one that waits has all that it waits for begun by somebody. Marks are false at first, and
+ * belong to the caller of espi_parallel. What was written before a mark was set can be read after waiting for it. */
+typedef atomic_bool espi_mark;
+void espi_mark_set(const espi_worker *worker, espi_mark *mark);
+/* ESP_ERR_CANCELLED if the mark will not come, since an item failed or the run was cancelled: the task ends then. */
+esp_status espi_mark_await(const espi_worker *worker, const espi_mark *mark, esp_error *err);
 
 /* Seconds since some moment, for measuring how long things take. */
 double espi_seconds(void);

@@ -25,6 +25,7 @@ static const double tiny = 1e-12;
 
 typedef struct drawing {
     const espi_bound *bound;
+    const esp_run *run;
     espi_pivots *out;
     espi_workspace *workspace;
     espi_random random;
@@ -134,7 +135,7 @@ static uint32_t propose(drawing *d, double whole)
     return (uint32_t)low;
 }
 
-static void start_block(drawing *d, double whole)
+static esp_status start_block(drawing *d, double whole, esp_error *err)
 {
     const espi_pivots *p = d->out;
     for (size_t t = 0; t < BLOCK; t++) {
@@ -142,11 +143,17 @@ static void start_block(drawing *d, double whole)
         d->now[t] = d->left[d->proposal[t]];
         for (size_t q = 0; q < p->count; q++) d->old[t * d->most + q] = p->factor[q * p->examples + d->proposal[t]];
     }
-    memset(d->inner, 0, BLOCK * BLOCK * sizeof *d->inner);
-    if (p->count > 0)
-        espi_dense_product(false, true, BLOCK, BLOCK, (int)p->count, 1.0, d->old, (int)d->most, d->old, (int)d->most,
-                           0.0, d->inner, BLOCK);
     d->accepted = 0;
+    const espi_dense_factors square = {.turn_b = true,
+                                       .rows = BLOCK,
+                                       .columns = BLOCK,
+                                       .inner = p->count,
+                                       .scale = 1.0,
+                                       .a = d->old,
+                                       .a_stride = d->most,
+                                       .b = d->old,
+                                       .b_stride = d->most};
+    return espi_dense_product(&square, d->inner, BLOCK, d->run, err);
 }
 
 /* Makes proposal t a pivot: its row of the kernel, and its row of F at the proposals. */
@@ -174,42 +181,50 @@ static esp_status accept(drawing *d, size_t t, esp_error *err)
 }
 
 /* The rows of the block, which are those of the kernel so far, and what they leave of d. */
-static void finish_block(drawing *d)
+static esp_status finish_block(drawing *d, esp_error *err)
 {
     espi_pivots *p = d->out;
     const size_t n = p->examples;
-    const int width = (int)n, rows = (int)d->accepted;
     double *row = p->factor + p->count * n;
-    if (p->count > 0)
-        espi_dense_product(true, false, rows, width, (int)p->count, -1.0, d->before, BLOCK, p->factor, width, 1.0, row,
-                           width);
-    espi_dense_triangle(true, false, false, rows, width, d->lower, BLOCK, row, width);
+    const espi_dense_factors before = {.turn_a = true,
+                                       .add = true,
+                                       .rows = d->accepted,
+                                       .columns = n,
+                                       .inner = p->count,
+                                       .scale = -1.0,
+                                       .a = d->before,
+                                       .a_stride = BLOCK,
+                                       .b = p->factor,
+                                       .b_stride = n};
+    const espi_dense_triangle lower = {.left = true, .t = d->lower, .t_stride = BLOCK};
+    esp_status status = espi_dense_product(&before, row, n, d->run, err);
+    if (status == ESP_OK) status = espi_dense_solve(&lower, d->accepted, n, row, n, d->run, err);
+    if (status != ESP_OK) return status;
     for (size_t a = 0; a < d->accepted; a++)
         for (size_t i = 0; i < n; i++) d->left[i] -= row[a * n + i] * row[a * n + i];
     for (size_t i = 0; i < n; i++)
         if (!(d->left[i] > tiny * d->self[i])) d->left[i] = 0.0;
     for (size_t a = 0; a < d->accepted; a++) d->left[p->example[p->count + a]] = 0.0;
     p->count += d->accepted;
+    return ESP_OK;
 }
 
 static esp_status draw_block(drawing *d, double whole, esp_error *err)
 {
-    esp_status status = ESP_OK;
-    start_block(d, whole);
+    esp_status status = start_block(d, whole, err);
     for (size_t t = 0; status == ESP_OK && t < BLOCK && d->out->count + d->accepted < d->most; t++) {
         const double at = espi_random_unit(&d->random) * d->left[d->proposal[t]];
         if (at < d->now[t] && d->now[t] > tiny * d->self[d->proposal[t]]) status = accept(d, t, err);
     }
-    if (status == ESP_OK) finish_block(d);
-    return status;
+    return status == ESP_OK ? finish_block(d, err) : status;
 }
 
 esp_status espi_pivots_draw(const espi_bound *bound, const espi_pivot_options *options, const esp_run *run,
                             espi_pivots *out, esp_error *err)
 {
     *out = (espi_pivots){0};
-    drawing d = {.bound = bound, .out = out};
-    esp_status status = espi_dense_ready() ? start_drawing(&d, options, run, err) : espi_no_memory(err);
+    drawing d = {.bound = bound, .out = out, .run = run};
+    esp_status status = start_drawing(&d, options, run, err);
     const double all = status == ESP_OK ? sum_up(&d) : 0.0;
     double whole = all;
     while (status == ESP_OK && out->count < d.most && whole > 0.0) {

@@ -3,13 +3,13 @@
  *     f = L z,   y = f + sqrt(noise) e.
  *
  * All z are drawn before all e, so that the same seed gives the same f whatever the noise. */
+#include "base/algebra.h"
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "data/writer.h"
-#include "base/dense.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,13 +31,13 @@ static void draw_normal(espi_random *random, double *z, size_t count)
 /* The lower triangle of K becomes L; `self` is overwritten. */
 static esp_status factor_prior(double *k, size_t n, double *self, const esp_run *run, double *jitter, esp_error *err)
 {
-    size_t failed = 0;
+    espi_factor factor = {0};
     bool zero = true; /* without a diagonal K is 0, and so is L */
     for (size_t i = 0; i < n; i++) zero = zero && k[i * n + i] == 0.0;
     *jitter = 0.0;
     const esp_status status =
-        zero ? ESP_OK : espi_dense_factor_jitter(k, n, 0.0, first_jitter, run, self, jitter, &failed, err);
-    if (status != ESP_OK || failed == 0) return status;
+        zero ? ESP_OK : espi_factor_make_jitter(NULL, k, n, 0.0, first_jitter, run, self, jitter, &factor, err);
+    if (status != ESP_OK || factor.failed == 0) return status;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the kernel is not positive definite on these examples, not even with %g added to its diagonal",
                      *jitter);
@@ -114,7 +114,7 @@ esp_status esp_dataset_sample_gp(const esp_kernel *kernel, const esp_dataset *da
     esp_status status = check(data, name, noise, run, err);
     if (status != ESP_OK) return status;
     double *k = espi_alloc(n, n * sizeof *k), *y = espi_alloc(n, sizeof *y);
-    if (k == NULL || y == NULL || !espi_dense_ready()) status = espi_no_memory(err);
+    if (k == NULL || y == NULL) status = espi_no_memory(err);
     if (status == ESP_OK) status = esp_gram(kernel, data, NULL, run, k, err);
     if (status == ESP_OK) status = draw(k, n, noise, seed, run, y, &added, err);
     if (status == ESP_OK) status = espi_progress(run, "drawing", -1.0, err);

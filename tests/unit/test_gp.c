@@ -4,26 +4,8 @@
 #include "learning.h"
 
 #include "kernel/evaluate/bound.h"
-#include "base/dense.h"
-
-#include <pthread.h>
 
 /* ---------------------------------------------------------- dense algebra */
-
-static double *positive_definite(size_t n, ref_random *random)
-{
-    double *b = calloc(n * n, sizeof *b), *a = calloc(n * n, sizeof *a);
-    assert_non_null(a);
-    assert_non_null(b);
-    for (size_t i = 0; i < n * n; i++) b[i] = ref_random_between(random, -1, 1);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++) {
-            for (size_t k = 0; k < n; k++) a[i * n + j] += b[i * n + k] * b[j * n + k];
-            if (i == j) a[i * n + j] += 0.5;
-        }
-    free(b);
-    return a;
-}
 
 /* x of A x = y by Gauss' elimination with pivots; both are destroyed. *log_determinant gets ln |A|. */
 static void eliminate(double *a, double *y, size_t n, double *log_determinant)
@@ -60,77 +42,6 @@ static double *copy_of(const double *from, size_t count)
     assert_non_null(copy);
     memcpy(copy, from, count * sizeof *copy);
     return copy;
-}
-
-static void test_dense(void **state)
-{
-    (void)state;
-    ref_random random = {5};
-    for (size_t n = 1; n < 40; n += 7) {
-        double *a = positive_definite(n, &random), *l = copy_of(a, n * n), *y = malloc(n * sizeof *y), log_determinant;
-        for (size_t i = 0; i < n; i++) y[i] = ref_random_between(&random, -1, 1);
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = i + 1; j < n; j++) l[i * n + j] = 77.0; /* nobody looks there */
-        assert_int_equal(espi_dense_factor(l, n), 0);
-        double *x = copy_of(y, n), *z = copy_of(y, n), *all = malloc(3 * n * sizeof *all), length[3],
-               *gauss = copy_of(a, n * n);
-        for (size_t c = 0; c < 3; c++) memcpy(all + c * n, y, n * sizeof *y);
-        double *again = copy_of(all, 3 * n), square = 0.0;
-        espi_dense_solve(l, n, x);
-        eliminate(gauss, z, n, &log_determinant);
-        for (size_t i = 0; i < n; i++) square += y[i] * z[i];
-        for (size_t i = 0; i < n; i++) assert_close(x[i], z[i], 1e-10, "a solution");
-        assert_close(2.0 * espi_dense_half_log(l, n), log_determinant, 1e-10, "the determinant");
-        espi_dense_half_solve_all(l, n, all, 3);
-        espi_dense_lengths(l, n, again, 3, length);
-        for (size_t c = 0; c < 3; c++) assert_close(length[c], square, 1e-10, "a length");
-        for (size_t i = 0; i < 3 * n; i++) assert_close(all[i], again[i], 1e-9, "half a solution");
-        espi_dense_invert(l, n);
-        espi_dense_times(l, n, y, x);
-        for (size_t i = 0; i < n; i++) assert_close(x[i], z[i], 1e-9, "the inverse");
-        for (size_t i = 0; i < n; i++)
-            for (size_t j = i + 1; j < n; j++) assert_true(l[i * n + j] == 77.0);
-        free(a), free(l), free(y), free(x), free(z), free(all), free(again), free(gauss);
-    }
-}
-
-typedef struct contest {
-    const double *matrix, *factor;
-    size_t n, wrong;
-} contest;
-
-static void *factor_often(void *argument)
-{
-    contest *c = argument;
-    for (int k = 0; k < 40; k++) {
-        double *l = copy_of(c->matrix, c->n * c->n);
-        c->wrong += espi_dense_factor(l, c->n) != 0;
-        c->wrong += memcmp(l, c->factor, c->n * c->n * sizeof *l) != 0;
-        free(l);
-    }
-    return NULL;
-}
-
-/* The library below has one set of buffers for all threads. */
-static void test_dense_in_threads(void **state)
-{
-    (void)state;
-    enum { N = 150, THREADS = 4 };
-    ref_random random = {8};
-    double *a = positive_definite(N, &random), *l = copy_of(a, N * N);
-    assert_int_equal(espi_dense_factor(l, N), 0);
-    pthread_t thread[THREADS];
-    contest c[THREADS];
-    for (int i = 0; i < THREADS; i++) {
-        c[i] = (contest){a, l, N, 0};
-        assert_int_equal(pthread_create(&thread[i], NULL, factor_often, &c[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(thread[i], NULL);
-        assert_int_equal(c[i].wrong, 0);
-    }
-    free(a);
-    free(l);
 }
 
 /* ln Phi and phi/Phi: known values, symmetry, and derivatives of one another where the formulas meet. */
@@ -375,9 +286,10 @@ static void test_laplace_against_dense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense),         cmocka_unit_test(test_dense_in_threads),
-        cmocka_unit_test(test_probit),        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_against_dense), cmocka_unit_test(test_laplace_against_dense),
+        cmocka_unit_test(test_probit),
+        cmocka_unit_test(test_gradients),
+        cmocka_unit_test(test_against_dense),
+        cmocka_unit_test(test_laplace_against_dense),
     };
     return cmocka_run_group_tests(tests, NULL, no_blocks_left);
 }

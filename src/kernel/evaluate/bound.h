@@ -60,7 +60,8 @@ esp_status espi_gram_square(const esp_kernel *kernel, const esp_dataset *data, c
 
 /* The gradient of sum_ij weight[i * columns + j] K_ij for all hyperparameters at once: gradient[place] += ..., places
  * as in hyper.h. Of a symmetric bound, weights are symmetric and only their lower triangle is read. `gram`: the matrix
- * K, if the caller has it, which saves computing some of it again; or NULL. No matrix of derivatives is made; the sums
+ * K, if the caller has it, which saves computing some of it again; or NULL. Of a symmetric bound, what is above its
+ * diagonal is read, so that one matrix can be both. No matrix of derivatives is made; the sums
  * have a fixed order. ESP_ERR_RANGE if a derivative does not fit a double. */
 esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const double *gram, const esp_run *run,
                                double *gradient, esp_error *err);

@@ -49,13 +49,29 @@ bool *espi_needed_values(const esp_kernel *kernel)
     return needed;
 }
 
-/* Whether the way back over rows needs no more values than the Gram matrix has: it
- * is a norm, which asks for its own. */
+/* Whether the way back over rows needs no more values than the Gram matrix has: it is a norm, which asks for its own,
+ * or a weight times a norm. */
 static bool gram_suffices(const gradient_sums *j)
 {
     const esp_kernel *kernel = j->bound->kernel;
     const espi_op *last = &kernel->op[kernel->ops - 1];
+    if (last->kind == ESPI_SCALE && last->number > 0.0) last = &kernel->op[last->left];
     return j->gram != NULL && last->kind == ESPI_NORM && kernel->op[last->left].kind == ESPI_LEAF_OP;
+}
+
+/* The values of that norm, from the Gram matrix. */
+static void take_values(const gradient_sums *j, espi_reverse *r, const espi_slice *s)
+{
+    const espi_bound *b = j->bound;
+    const espi_op *last = &b->kernel->op[b->kernel->ops - 1];
+    const bool weighted = last->kind == ESPI_SCALE;
+    const size_t norm = weighted ? last->left : b->kernel->ops - 1, columns = b->count[ESPI_COLS];
+    double *v = r->value + norm * r->width;
+    if (b->symmetric)
+        for (size_t k = 0; k < s->row; k++) v[k] = j->gram[k * columns + s->row];
+    else memcpy(v, j->gram + s->row * columns, s->to * sizeof *v);
+    for (size_t k = 0; weighted && k < s->to; k++) v[k] /= last->number;
+    if (b->symmetric) v[s->row] = b->norm[norm].self[ESPI_ROWS][s->row].m > 0.0 ? 1.0 : 0.0;
 }
 
 bool espi_reverse_start(espi_reverse *r, size_t ops, size_t width)
@@ -177,7 +193,7 @@ static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, e
     const espi_slice s = {.row = row, .to = b->symmetric ? row + 1 : columns};
     double *a = r->adjoint + last * r->width;
     esp_status status = ESP_OK;
-    if (gram_suffices(j)) memcpy(r->value + last * r->width, j->gram + row * columns, s.to * sizeof *a);
+    if (gram_suffices(j)) take_values(j, r, &s);
     else status = espi_forward(r, j->needed, last, &s, err);
     if (status != ESP_OK) return status;
     memcpy(a, j->weight + row * columns, s.to * sizeof *a);

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "base/dense.h"
 #include "learn/gp/gp.h"
 
 #include <math.h>
@@ -18,7 +17,7 @@ static const double SAME = 1e-13;  /* squared distance of examples that are the 
 
 bool espi_gp_point_make(espi_gp_point *p, size_t count)
 {
-    *p = (espi_gp_point){0};
+    *p = (espi_gp_point){.enough = -INFINITY};
     p->coefficient = espi_alloc_zero(count, sizeof *p->coefficient);
     p->curvature = espi_alloc_zero(count, sizeof *p->curvature);
     return p->coefficient != NULL && p->curvature != NULL;
@@ -58,43 +57,33 @@ static bool find_same(const double *matrix, const double *diagonal, size_t n, co
     return false;
 }
 
-/* What is left of the diagonal at row `bad`, whose rows before are factored. */
-static double pivot(const double *matrix, size_t n, size_t bad, double self)
-{
-    double *x = espi_alloc(bad, sizeof *x);
-    for (size_t j = 0; x != NULL && j < bad; j++) x[j] = matrix[j * n + bad];
-    if (x != NULL) espi_dense_half_solve(matrix, bad, n, false, x);
-    for (size_t j = 0; x != NULL && j < bad; j++) self -= x[j] * x[j];
-    espi_free(x);
-    return self;
-}
-
-static esp_status diagnose(const double *matrix, size_t n, const double *diagonal, double noise, double jitter,
-                           size_t bad, esp_error *err)
+static esp_status diagnose(const espi_factor *factor, const double *diagonal, double jitter, esp_error *err)
 {
     size_t pair[2];
     char same[120] = "";
-    const double left = pivot(matrix, n, bad, diagonal[bad] + noise + jitter);
-    if (find_same(matrix, diagonal, n, NULL, pair))
+    if (find_same(factor->a, diagonal, factor->n, NULL, pair))
         snprintf(same, sizeof same, "examples %zu and %zu are the same to the kernel; ", pair[0] + 1, pair[1] + 1);
     return espi_fail(
         err, ESP_ERR_RANGE,
         "the kernel matrix is not positive definite, even with %g added to its diagonal: the pivot of example "
         "%zu is %.3g; %sraise noise",
-        jitter, bad + 1, left, same);
+        jitter, factor->failed, factor->pivot, same);
 }
 
-esp_status espi_gp_factor(double *matrix, size_t n, const double *target, double noise, const esp_run *run,
-                          double *diagonal, double *jitter, esp_error *err)
+esp_status espi_gp_factor(const espi_gp_problem *p, double noise, const esp_run *run, double *jitter,
+                          espi_factor *factor, esp_error *err)
 {
-    size_t pair[2], bad;
+    const size_t n = p->count;
+    double *matrix = p->matrix[0], *diagonal = p->vector;
+    size_t pair[2];
     for (size_t i = 0; i < n; i++) diagonal[i] = matrix[i * n + i];
     *jitter = 0.0;
-    if (noise == 0.0 && target != NULL && find_same(matrix, diagonal, n, target, pair))
+    if (noise == 0.0 && find_same(matrix, diagonal, n, p->target, pair))
         return espi_fail(err, ESP_ERR_RANGE,
                          "examples %zu and %zu are the same to the kernel but have different targets, and noise is 0; "
                          "start from a noise above 0",
                          pair[0] + 1, pair[1] + 1);
-    const esp_status status = espi_dense_factor_jitter(matrix, n, noise, LEAST, run, diagonal, jitter, &bad, err);
-    return status != ESP_OK || bad == 0 ? status : diagnose(matrix, n, diagonal, noise, *jitter, bad - 1, err);
+    const esp_status status =
+        espi_factor_make_jitter(p->algebra, matrix, n, noise, LEAST, run, diagonal, jitter, factor, err);
+    return status != ESP_OK || factor->failed == 0 ? status : diagnose(factor, diagonal, *jitter, err);
 }

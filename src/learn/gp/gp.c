@@ -195,7 +195,7 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
         const esp_status status = espi_low_rank_room(pivots, n, run, err);
         if (status != ESP_OK) return status;
     }
-    bool ok = espi_dense_ready();
+    bool ok = true;
     for (size_t k = 0; ok && k < t->likelihood->matrices; k++) {
         t->problem.matrix[k] = espi_alloc(n, n * sizeof(double));
         ok = t->problem.matrix[k] != NULL;
@@ -321,7 +321,9 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
     m->bias[0] = t->mean + t->scale * t->found.point.mean;
     for (size_t i = 0; i < n; i++) m->coefficient[i] = t->scale * coefficient[i];
     if (low_rank != NULL) {
-        espi_low_rank_posterior(low_rank, low_rank->w_mm); /* no one needs these weights any more */
+        /* no one needs these weights any more; a run that was cancelled gives its model all the same */
+        const esp_status found = espi_low_rank_posterior(low_rank, low_rank->w_mm, &espi_alone, err);
+        if (found != ESP_OK) return found;
         p->reduction = low_rank->w_mm;
         low_rank->w_mm = NULL;
     }

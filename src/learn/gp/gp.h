@@ -12,6 +12,7 @@
 #ifndef ESPI_LEARN_GP_GP_H
 #define ESPI_LEARN_GP_GP_H
 
+#include "base/algebra.h"
 #include "kernel/expression/hyper.h"
 #include "learn/gp/inducing.h"
 #include "learn/learner.h"
@@ -40,13 +41,15 @@ typedef struct espi_gp_problem {
     const double *target;
     size_t count;
     bool constant_mean;
-    double *matrix[3];       /* count x count numbers each: room for the likelihood; as many as it says */
-    double *vector;          /* 8 x count numbers */
-    espi_inducing *inducing; /* of espi_gp_inducing: its pivots, and its room */
+    const espi_algebra *algebra; /* NULL: the cores */
+    double *matrix[3];           /* count x count numbers each: room for the likelihood; as many as it says */
+    double *vector;              /* 8 x count numbers */
+    espi_inducing *inducing;     /* of espi_gp_inducing: its pivots, and its room */
 } espi_gp_problem;
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
 typedef struct espi_gp_point {
+    double enough;       /* set by the caller: the gradient of a value below it need not be given */
     double value;        /* log likelihood of the targets */
     double mean;         /* the constant that was subtracted from them */
     double jitter;       /* what had to be added to the diagonal; 0: nothing */
@@ -63,7 +66,8 @@ typedef struct espi_gp_likelihood {
     const char *value; /* what its value is called */
     bool noisy;        /* it has a noise variance */
     size_t matrices;   /* that it works with */
-    /* Fills `point` and, unless `gradient` is NULL, adds d value / d place to gradient[place] and sets *noise_gradient.
+    /* Fills `point` and, unless `gradient` is NULL or the value is below point->enough, adds d value / d place to
+     * gradient[place] and sets *noise_gradient.
      * ESP_ERR_RANGE, with a diagnosis, where there is no likelihood: other hyperparameters may have one. */
     esp_status (*evaluate)(const espi_gp_problem *problem, const esp_kernel *kernel, double noise, const esp_run *run,
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err);
@@ -71,11 +75,11 @@ typedef struct espi_gp_likelihood {
 
 extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_inducing;
 
-/* Factors K + (noise + jitter) I, with as little jitter as makes it possible. Both triangles of K are there; the upper
- * one stays, and `diagonal` gets what is overwritten of it. ESP_ERR_RANGE tells which examples cannot be told apart,
- * and which pivot failed. `target` may be NULL. */
-esp_status espi_gp_factor(double *matrix, size_t count, const double *target, double noise, const esp_run *run,
-                          double *diagonal, double *jitter, esp_error *err);
+/* Factors K + (noise + jitter) I, with as little jitter as makes it possible; K is in matrix[0], both triangles of it.
+ * The upper one stays, and problem->vector gets its diagonal. ESP_ERR_RANGE tells which examples cannot be told apart,
+ * and which pivot failed. */
+esp_status espi_gp_factor(const espi_gp_problem *problem, double noise, const esp_run *run, double *jitter,
+                          espi_factor *factor, esp_error *err);
 
 /* ln Phi(z), and phi(z) / Phi(z), for any z. */
 double espi_log_probit(double z);

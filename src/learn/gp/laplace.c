@@ -14,17 +14,18 @@
  *     d log q = sum_ij M_ij dK_ij,  M = 1/2 a a^T - 1/2 R + 1/2 (u g^T + g u^T)
  *
  * At the mode a = g, which is what predicts: the latent mean is sum_i g_i K(x_i, x). */
+#include "base/alloc.h"
+#include "base/dense.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "base/dense.h"
 #include "kernel/evaluate/bound.h"
 #include "learn/gp/gp.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 100, MOST_HALVINGS = 20 };
+enum { MOST_STEPS = 100, MOST_HALVINGS = 20, BLOCK = 1024 };
 static const double SMALL = 1e-8;     /* a step that moves f by less is the last: errors square from step to step */
 static const double ROUNDING = 1e-12; /* of psi */
 static const double TAIL = -30.0;     /* below it, Phi is taken from its asymptotic series */
@@ -52,6 +53,7 @@ double espi_probit_ratio(double z)
 typedef struct mode { /* the vectors of one evaluation */
     double *f, *a, *g, *w, *root, *x, *y, *z;
     double psi;
+    espi_factor b; /* of B */
 } mode;
 
 static mode mode_of(const espi_gp_problem *p)
@@ -98,11 +100,12 @@ static esp_status curve(const espi_gp_problem *p, mode *m, const esp_run *run, e
         for (size_t j = 0; j <= i; j++) b[i * n + j] = m->root[i] * gram[i * n + j] * m->root[j];
         b[i * n + i] += 1.0;
     }
-    const esp_status status = espi_progress(run, "finding the mode", -1.0, err);
-    if (status != ESP_OK) return status;
-    const size_t bad = espi_dense_factor(b, n);
-    if (bad == 0) return ESP_OK;
-    return espi_fail(err, ESP_ERR_RANGE, "the kernel matrix is not positive semi-definite, as example %zu shows", bad);
+    esp_status status = espi_progress(run, "finding the mode", -1.0, err);
+    espi_factor_free(&m->b);
+    if (status == ESP_OK) status = espi_factor_make(p->algebra, b, n, run, &m->b, err);
+    if (status != ESP_OK || m->b.failed == 0) return status;
+    return espi_fail(err, ESP_ERR_RANGE, "the kernel matrix is not positive semi-definite, as example %zu shows",
+                     m->b.failed);
 }
 
 /* Goes from (a, f) towards the end of a whole step, (x, y), as far as psi rises. Returns how far f moves. */
@@ -134,11 +137,12 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
     for (size_t k = 0; k < MOST_STEPS; k++) {
         if ((status = curve(p, m, run, err)) != ESP_OK) return status;
         for (size_t i = 0; i < n; i++) m->x[i] = m->w[i] * m->f[i] + m->g[i];
-        espi_dense_times(p->matrix[0], n, m->x, m->y);
+        status = espi_dense_times(p->matrix[0], n, m->x, 1, m->y, run, err);
         for (size_t i = 0; i < n; i++) m->y[i] *= m->root[i];
-        espi_dense_solve(p->matrix[1], n, m->y);
+        if (status == ESP_OK) status = espi_factor_solve(&m->b, m->y, 1, run, err);
         for (size_t i = 0; i < n; i++) m->x[i] -= m->root[i] * m->y[i];
-        espi_dense_times(p->matrix[0], n, m->x, m->y);
+        if (status == ESP_OK) status = espi_dense_times(p->matrix[0], n, m->x, 1, m->y, run, err);
+        if (status != ESP_OK) return status;
         if (!espi_all_finite(m->y, n))
             return espi_fail(err, ESP_ERR_RANGE, "kernel values are too large for Laplace's approximation");
         double largest = 1.0;
@@ -148,28 +152,44 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
     return curve(p, m, run, err);
 }
 
+/* 1/2 (diag K - diag K R K), some columns of K at a time: c has room for BLOCK of them. */
+static esp_status find_spread(const espi_gp_problem *p, const mode *m, double *c, double *spread, const esp_run *run,
+                              esp_error *err)
+{
+    const size_t n = p->count;
+    const double *gram = p->matrix[0];
+    esp_status status = ESP_OK;
+    for (size_t first = 0; status == ESP_OK && first < n; first += BLOCK) {
+        const size_t count = n - first < BLOCK ? n - first : BLOCK;
+        for (size_t i = 0; i < count; i++) /* row i: S times a column of K */
+            for (size_t j = 0; j < n; j++) c[i * n + j] = m->root[j] * gram[(first + i) * n + j];
+        status = espi_progress(run, "solving", (double)first / (double)n, err);
+        if (status == ESP_OK) status = espi_factor_half_solve(&m->b, false, c, count, run, err);
+        for (size_t i = 0; status == ESP_OK && i < count; i++)
+            spread[first + i] = 0.5 * (gram[(first + i) * (n + 1)] - dot(c + i * n, c + i * n, n));
+    }
+    return status;
+}
+
 /* From the mode to the weights of the gradient, in the lower triangle of matrix[1]. */
 static esp_status make_weights(const espi_gp_problem *p, mode *m, const esp_run *run, esp_error *err)
 {
     const size_t n = p->count;
     const double *gram = p->matrix[0];
-    double *r = p->matrix[1], *c = p->matrix[2], *s = m->x, *u = m->y;
-    for (size_t i = 0; i < n; i++) /* row i: S times column i of K */
-        for (size_t j = 0; j < n; j++) c[i * n + j] = m->root[j] * gram[i * n + j];
-    esp_status status = espi_progress(run, "solving", -1.0, err);
-    if (status != ESP_OK) return status;
-    espi_dense_half_solve_all(r, n, c, n);
-    for (size_t i = 0; i < n; i++) {
+    double *r = p->matrix[1], *s = m->x, *u = m->y;
+    double *c = espi_alloc(n < BLOCK ? n : BLOCK, n * sizeof *c);
+    esp_status status = c == NULL ? espi_no_memory(err) : find_spread(p, m, c, s, run, err);
+    espi_free(c);
+    for (size_t i = 0; status == ESP_OK && i < n; i++) {
         const double z = p->target[i] * m->f[i], q = espi_probit_ratio(z);
-        const double third = p->target[i] * q * (2.0 * q * q + 3.0 * z * q + z * z - 1.0);
-        s[i] = 0.5 * (gram[i * n + i] - dot(c + i * n, c + i * n, n)) * third;
+        s[i] *= p->target[i] * q * (2.0 * q * q + 3.0 * z * q + z * z - 1.0);
     }
-    if ((status = espi_progress(run, "inverting", -1.0, err)) != ESP_OK) return status;
-    espi_dense_invert(r, n);
-    for (size_t i = 0; i < n; i++)
+    if (status == ESP_OK) status = espi_factor_invert(&m->b, run, err);
+    for (size_t i = 0; status == ESP_OK && i < n; i++)
         for (size_t j = 0; j <= i; j++) r[i * n + j] *= m->root[i] * m->root[j];
-    espi_dense_times(gram, n, s, m->z);
-    espi_dense_times(r, n, m->z, u);
+    if (status == ESP_OK) status = espi_dense_times(gram, n, s, 1, m->z, run, err);
+    if (status == ESP_OK) status = espi_dense_times(r, n, m->z, 1, u, run, err);
+    if (status != ESP_OK) return status;
     for (size_t i = 0; i < n; i++) u[i] = s[i] - u[i];
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++)
@@ -187,20 +207,22 @@ static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, d
     esp_status status = espi_gram_square(kernel, p->data, run, p->matrix[0], &bound, err);
     if (status == ESP_OK) status = find_mode(p, &m, run, err);
     if (status == ESP_OK) {
-        point->value = m.psi - espi_dense_half_log(p->matrix[1], n);
+        point->value = m.psi - espi_factor_half_log(&m.b);
         if (!isfinite(point->value)) status = espi_fail(err, ESP_ERR_RANGE, "the evidence is too small for a number");
         point->mean = point->jitter = 0.0;
         memcpy(point->coefficient, m.g, n * sizeof *m.g);
         memcpy(point->curvature, m.w, n * sizeof *m.w);
     }
-    if (status == ESP_OK && gradient != NULL) status = make_weights(p, &m, run, err);
-    if (status == ESP_OK && gradient != NULL) {
+    const bool goes_on = status == ESP_OK && gradient != NULL && point->value >= point->enough;
+    if (goes_on) status = make_weights(p, &m, run, err);
+    if (goes_on && status == ESP_OK) {
         *noise_gradient = 0.0;
         status = espi_bound_gradient(bound, p->matrix[1], p->matrix[0], run, gradient, err);
     }
+    espi_factor_free(&m.b);
     espi_bound_free(bound);
     return status;
 }
 
 const espi_gp_likelihood espi_gp_laplace = {
-    .name = "bernoulli", .value = "log evidence", .noisy = false, .matrices = 3, .evaluate = evaluate};
+    .name = "bernoulli", .value = "log evidence", .noisy = false, .matrices = 2, .evaluate = evaluate};

@@ -15,6 +15,7 @@
  *
  * Jitter is e tr K_mm / M, and so its derivative belongs to that of K_mm. */
 #include "learn/gp/low_rank.h"
+#include "base/algebra.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/sort.h"
@@ -88,50 +89,55 @@ static void mirror(double *a, size_t m)
 }
 
 /* x = L^-1 x or L^-T x, x of m x columns. */
-static void solve_left(const double *l, size_t m, bool transposed, double *x, size_t columns)
+static esp_status solve_left(const double *l, size_t m, bool transposed, double *x, size_t columns, const esp_run *run,
+                             esp_error *err)
 {
-    espi_dense_triangle(true, false, transposed, (int)m, (int)columns, l, (int)m, x, (int)columns);
+    const espi_dense_triangle t = {.left = true, .turn = transposed, .t = l, .t_stride = m};
+    return espi_dense_solve(&t, m, columns, x, columns, run, err);
 }
 
 /* x = x L^-1, all of them m x m. */
-static void solve_right(const double *l, size_t m, double *x)
+static esp_status solve_right(const double *l, size_t m, double *x, const esp_run *run, esp_error *err)
 {
-    espi_dense_triangle(false, false, false, (int)m, (int)m, l, (int)m, x, (int)m);
+    const espi_dense_triangle t = {.t = l, .t_stride = m};
+    return espi_dense_solve(&t, m, m, x, m, run, err);
 }
 
 /* --------------------------------------------------------------- products */
 
-/* Columns by columns, so that whoever waits can stop it. */
-static esp_status by_columns(espi_low_rank *s, const char *stage,
-                             void (*work)(espi_low_rank *s, size_t first, int width), const esp_run *run,
-                             esp_error *err)
+/* A, and A A'. */
+static esp_status halve(espi_low_rank *s, const esp_run *run, esp_error *err)
 {
-    enum { COLUMNS = 1024 };
-    esp_status status = ESP_OK;
-    for (size_t first = 0; status == ESP_OK && first < s->examples; first += COLUMNS) {
-        const size_t left = s->examples - first;
-        work(s, first, (int)(left < COLUMNS ? left : COLUMNS));
-        status = espi_progress(run, stage, (double)first / (double)s->examples, err);
-    }
-    return status;
-}
-
-/* A, and its part of A A'. */
-static void halve(espi_low_rank *s, size_t first, int width)
-{
-    const int m = (int)s->pivots, n = (int)s->examples;
-    espi_dense_triangle(true, false, false, m, width, s->k_mm, m, s->k_mn + first, n);
-    espi_dense_outer(m, width, s->k_mn + first, n, first > 0 ? 1.0 : 0.0, s->outer, m);
+    const size_t m = s->pivots, n = s->examples;
+    const espi_dense_factors square = {.turn_b = true,
+                                       .rows = m,
+                                       .columns = m,
+                                       .inner = n,
+                                       .scale = 1.0,
+                                       .a = s->k_mn,
+                                       .a_stride = n,
+                                       .b = s->k_mn,
+                                       .b_stride = n};
+    const esp_status status = solve_left(s->k_mm, m, false, s->k_mn, n, run, err);
+    return status == ESP_OK ? espi_dense_symmetric(&square, s->outer, m, run, err) : status;
 }
 
 /* w_mn = G A + c alpha'; G is in `inner`. */
-static void weigh(espi_low_rank *s, size_t first, int width)
+static esp_status weigh(espi_low_rank *s, const esp_run *run, esp_error *err)
 {
-    const int m = (int)s->pivots, n = (int)s->examples;
-    for (size_t i = 0; i < s->pivots; i++)
-        for (size_t j = first; j < first + (size_t)width; j++)
-            s->w_mn[i * s->examples + j] = s->coefficient[i] * s->alpha[j];
-    espi_dense_product(false, false, m, width, m, 1.0, s->inner, m, s->k_mn + first, n, 1.0, s->w_mn + first, n);
+    const size_t m = s->pivots, n = s->examples;
+    const espi_dense_factors f = {.add = true,
+                                  .rows = m,
+                                  .columns = n,
+                                  .inner = m,
+                                  .scale = 1.0,
+                                  .a = s->inner,
+                                  .a_stride = m,
+                                  .b = s->k_mn,
+                                  .b_stride = n};
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) s->w_mn[i * n + j] = s->coefficient[i] * s->alpha[j];
+    return espi_dense_product(&f, s->w_mn, n, run, err);
 }
 
 /* ---------------------------------------------------------------- solving */
@@ -142,62 +148,74 @@ static esp_status factor_pivots(espi_low_rank *s, const esp_run *run, esp_error 
     const size_t m = s->pivots;
     const double mean = trace(s->k_mm, m) / (double)m;
     mirror(s->k_mm, m);
-    size_t failed;
+    espi_factor factor;
     const esp_status status =
-        espi_dense_factor_jitter(s->k_mm, m, 0.0, first_jitter, run, s->coefficient, &s->jitter, &failed, err);
+        espi_factor_make_jitter(NULL, s->k_mm, m, 0.0, first_jitter, run, s->coefficient, &s->jitter, &factor, err);
     if (status != ESP_OK) return status;
     s->part = s->jitter > 0.0 ? s->jitter / mean : 0.0;
-    if (failed == 0) return ESP_OK;
+    if (factor.failed == 0) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the kernel of the %zu pivots is not positive definite: pivot %zu fails even with %g added to the "
                      "diagonal; take fewer of them",
-                     m, failed, s->jitter);
+                     m, factor.failed, s->jitter);
 }
 
 /* inner = the factor of B, share = B^-1 A A'. */
-static esp_status factor_inner(espi_low_rank *s, esp_error *err)
+static esp_status factor_inner(espi_low_rank *s, const esp_run *run, esp_error *err)
 {
     const size_t m = s->pivots;
     mirror(s->outer, m);
     memcpy(s->inner, s->outer, m * m * sizeof *s->inner);
     memcpy(s->share, s->outer, m * m * sizeof *s->share);
     for (size_t i = 0; i < m; i++) s->inner[i * m + i] += s->noise;
-    if (espi_dense_factor(s->inner, m) != 0)
+    espi_factor factor;
+    esp_status status = espi_factor_make(NULL, s->inner, m, run, &factor, err);
+    if (status == ESP_OK && factor.failed > 0)
         return espi_fail(err, ESP_ERR_RANGE,
                          "a noise of %g is too small for the kernel, whose values are around %g; raise it", s->noise,
                          s->diagonal[0]);
-    solve_left(s->inner, m, false, s->share, m);
-    solve_left(s->inner, m, true, s->share, m);
+    if (status != ESP_OK) return status;
+    s->half_log = espi_factor_half_log(&factor);
+    status = solve_left(s->inner, m, false, s->share, m, run, err);
+    if (status == ESP_OK) status = solve_left(s->inner, m, true, s->share, m, run, err);
     symmetrise(s->share, m);
-    return ESP_OK;
+    return status;
 }
 
 /* b = B^-1 A y, and y becomes y - A'b. */
-static void reduce(const espi_low_rank *s, double *y, double *b)
+static esp_status reduce(const espi_low_rank *s, double *y, double *b, const esp_run *run, esp_error *err)
 {
-    const int m = (int)s->pivots, n = (int)s->examples;
-    espi_dense_product(false, false, m, 1, n, 1.0, s->k_mn, n, y, 1, 0.0, b, 1);
-    solve_left(s->inner, s->pivots, false, b, 1);
-    solve_left(s->inner, s->pivots, true, b, 1);
-    espi_dense_product(true, false, n, 1, m, -1.0, s->k_mn, n, b, 1, 1.0, y, 1);
+    const size_t m = s->pivots, n = s->examples;
+    espi_dense_factors f = {
+        .rows = m, .columns = 1, .inner = n, .scale = 1.0, .a = s->k_mn, .a_stride = n, .b = y, .b_stride = 1};
+    esp_status status = espi_dense_product(&f, b, 1, run, err);
+    if (status == ESP_OK) status = solve_left(s->inner, m, false, b, 1, run, err);
+    if (status == ESP_OK) status = solve_left(s->inner, m, true, b, 1, run, err);
+    f.turn_a = f.add = true;
+    f.rows = n;
+    f.inner = m;
+    f.scale = -1.0;
+    f.b = b;
+    return status == ESP_OK ? espi_dense_product(&f, y, 1, run, err) : status;
 }
 
 /* The mean is 1'(Q + s2 I)^-1 y over 1'(Q + s2 I)^-1 1; the rest of y gives alpha and c. */
-static void find_alpha(espi_low_rank *s, const double *target, bool constant)
+static esp_status find_alpha(espi_low_rank *s, const double *target, bool constant, const esp_run *run, esp_error *err)
 {
     const size_t n = s->examples;
     double above = 0.0, below = 0.0;
+    esp_status status = ESP_OK;
     if (constant) {
         for (size_t j = 0; j < n; j++) s->alpha[j] = 1.0;
-        reduce(s, s->alpha, s->coefficient);
+        status = reduce(s, s->alpha, s->coefficient, run, err);
         for (size_t j = 0; j < n; j++) above += s->alpha[j] * target[j];
         for (size_t j = 0; j < n; j++) below += s->alpha[j];
     }
     s->mean = below > 0.0 ? above / below : 0.0;
     for (size_t j = 0; j < n; j++) s->alpha[j] = target[j] - s->mean;
-    reduce(s, s->alpha, s->coefficient);
+    if (status == ESP_OK) status = reduce(s, s->alpha, s->coefficient, run, err);
     for (size_t j = 0; j < n; j++) s->alpha[j] /= s->noise;
-    solve_left(s->k_mm, s->pivots, true, s->coefficient, 1);
+    return status == ESP_OK ? solve_left(s->k_mm, s->pivots, true, s->coefficient, 1, run, err) : status;
 }
 
 static void find_value(espi_low_rank *s, const double *target)
@@ -209,7 +227,7 @@ static void find_value(espi_low_rank *s, const double *target)
         square += s->alpha[j] * s->alpha[j];
         left += s->diagonal[j];
     }
-    const double log_determinant = (n - m) * log(noise) + 2.0 * espi_dense_half_log(s->inner, s->pivots);
+    const double log_determinant = (n - m) * log(noise) + 2.0 * s->half_log;
     s->value = -0.5 * (n * log_two_pi + log_determinant + product + left / noise);
     s->noise_gradient = 0.5 * (square - (n - trace(s->share, s->pivots)) / noise) + 0.5 * left / noise / noise;
 }
@@ -221,10 +239,10 @@ esp_status espi_low_rank_solve(espi_low_rank *s, const double *target, double no
     if (!(noise > 0.0))
         return espi_fail(err, ESP_ERR_PARAM, "a Gaussian process with pivots needs noise; it is %g", noise);
     esp_status status = factor_pivots(s, run, err);
-    if (status == ESP_OK) status = by_columns(s, "solving", halve, run, err);
-    if (status == ESP_OK) status = factor_inner(s, err);
+    if (status == ESP_OK) status = halve(s, run, err);
+    if (status == ESP_OK) status = factor_inner(s, run, err);
+    if (status == ESP_OK) status = find_alpha(s, target, constant, run, err);
     if (status != ESP_OK) return status;
-    find_alpha(s, target, constant);
     find_value(s, target);
     if (isfinite(s->value) && isfinite(s->noise_gradient)) return ESP_OK;
     return espi_fail(err, ESP_ERR_RANGE, "the likelihood with a noise of %g is too large for a number", noise);
@@ -235,24 +253,27 @@ esp_status espi_low_rank_weights(espi_low_rank *s, const esp_run *run, esp_error
     const size_t m = s->pivots;
     s->w_diagonal = -0.5 / s->noise;
     for (size_t i = 0; i < m * m; i++) s->inner[i] = s->share[i] / s->noise;
-    solve_left(s->k_mm, m, true, s->inner, m);
-    espi_dense_product(false, false, (int)m, (int)m, (int)m, 1.0, s->inner, (int)m, s->outer, (int)m, 0.0, s->w_mm,
-                       (int)m);
-    solve_right(s->k_mm, m, s->w_mm);
+    const espi_dense_factors f = {
+        .rows = m, .columns = m, .inner = m, .scale = 1.0, .a = s->inner, .a_stride = m, .b = s->outer, .b_stride = m};
+    esp_status status = solve_left(s->k_mm, m, true, s->inner, m, run, err);
+    if (status == ESP_OK) status = espi_dense_product(&f, s->w_mm, m, run, err);
+    if (status == ESP_OK) status = solve_right(s->k_mm, m, s->w_mm, run, err);
+    if (status != ESP_OK) return status;
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < m; j++)
             s->w_mm[i * m + j] = -0.5 * (s->w_mm[i * m + j] + s->coefficient[i] * s->coefficient[j]);
     symmetrise(s->w_mm, m);
     const double moved = s->part * trace(s->w_mm, m) / (double)m;
     for (size_t i = 0; i < m; i++) s->w_mm[i * m + i] += moved;
-    return by_columns(s, "weighing", weigh, run, err);
+    return weigh(s, run, err);
 }
 
-void espi_low_rank_posterior(const espi_low_rank *s, double *p)
+esp_status espi_low_rank_posterior(const espi_low_rank *s, double *p, const esp_run *run, esp_error *err)
 {
     const size_t m = s->pivots;
     memcpy(p, s->share, m * m * sizeof *p);
-    solve_left(s->k_mm, m, true, p, m);
-    solve_right(s->k_mm, m, p);
+    esp_status status = solve_left(s->k_mm, m, true, p, m, run, err);
+    if (status == ESP_OK) status = solve_right(s->k_mm, m, p, run, err);
     symmetrise(p, m);
+    return status;
 }

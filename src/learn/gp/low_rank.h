@@ -30,11 +30,12 @@ typedef struct espi_low_rank {
     double w_diagonal;
     /* work space */
     double noise;
-    double part;   /* jitter, of the mean of the diagonal */
-    double *outer; /* A A' */
-    double *inner; /* s2 I + A A' = B, then its factor */
-    double *share; /* B^-1 A A' */
-    double *alpha; /* n: (Q + s2 I)^-1 y */
+    double part;     /* jitter, of the mean of the diagonal */
+    double *outer;   /* A A' */
+    double *inner;   /* s2 I + A A' = B, then its factor */
+    double half_log; /* of the determinant of B */
+    double *share;   /* B^-1 A A' */
+    double *alpha;   /* n: (Q + s2 I)^-1 y */
 } espi_low_rank;
 
 /* Whether run->memory has room for the numbers below; else ESP_ERR_MEMORY with a sentence. */
@@ -52,6 +53,6 @@ esp_status espi_low_rank_solve(espi_low_rank *bound, const double *target, doubl
 esp_status espi_low_rank_weights(espi_low_rank *bound, const esp_run *run, esp_error *err);
 /* The symmetric M x M matrix P of the variance of f at x, K(x, x) - k'P k with k = K(pivots, x), which is >= 0 but for
  * rounding. */
-void espi_low_rank_posterior(const espi_low_rank *bound, double *p);
+esp_status espi_low_rank_posterior(const espi_low_rank *bound, double *p, const esp_run *run, esp_error *err);
 
 #endif

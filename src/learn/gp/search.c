@@ -2,10 +2,10 @@
  *
  *     log likelihood(theta) + sum over priors of -1/2 ((ln theta - ln median) / sd)^2
  *
- * over x = ln theta, by L-BFGS (liblbfgs), from the values given and from others that are drawn. The bounds of theta
- * are kept in rounds. In a round the objective beyond a bound is that at the bound plus a penalty that grows with the
- * square of the distance; once a step ends beyond, the variable is held at its bound and a new round goes on with the
- * others. When a round has converged, variables whose gradient leads away from their bounds are let go again. */
+ * over x = ln theta within its bounds, by L-BFGS (Nocedal & Wright 2006, algorithm 7.4) from the values given and from
+ * others that are drawn. A variable at a bound is held there while the objective rises beyond it; a step ends at the
+ * bounds that it would cross. A step that does not rise enough (Armijo's condition) is shortened to where a parabola
+ * through what is known has its top; its gradient is never asked for, which is most of what an evaluation costs. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/random.h"
@@ -13,12 +13,14 @@
 #include "base/text.h"
 #include "learn/gp/gp.h"
 
-#include <lbfgs.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { STALL = 5, MOST_ROUNDS = 100, MOST_TRIALS = 25 };
+enum { STALL = 5, MOST_TRIALS = 25, MEMORY = 20 };
+static const double ARMIJO = 1e-4, ROUNDING = 1e-12;
+static const double LONGEST = 3.0; /* that a variable moves in a step: 20 times its value */
+static const double ROUND = 1e-10; /* cosine of a step and the change of the gradient: below, it tells nothing */
 static const char CONVERGED[] = "converged", LIMIT[] = "stopped at the limit of iterations",
                   CANCELLED[] = "interrupted", STUCK[] = "stopped where no step was better";
 
@@ -31,21 +33,20 @@ typedef struct search {
     espi_gp_found *found;
     esp_error *err;
     espi_gp_point point;
-    double *x;                 /* per variable: ln of its value, where the run stands */
-    double *slope;             /* per variable: the gradient there */
-    double value;              /* the objective there */
-    double *trial;             /* per variable: its value in the last evaluation */
-    double *way;               /* per variable: the gradient in the last evaluation */
-    double height;             /* the objective in it */
-    double *place;             /* per place of the kernel: the gradient in it */
-    signed char *held;         /* per variable: -1, 1: held at its lower or upper bound */
-    size_t *of;                /* per variable of the round: its number */
-    size_t moving;             /* variables of the round */
-    bool first;                /* the round begins where the run stands, which needs no evaluation */
-    double past[STALL];        /* objectives of the last iterations */
+    double *x;              /* per variable: ln of its value, where the run stands */
+    double *slope;          /* per variable: the gradient there */
+    double value;           /* the objective there */
+    double *way;            /* per variable: the direction of the step */
+    double *next;           /* per variable: x at its end */
+    double *trial;          /* per variable: its value there */
+    double *rise;           /* per variable: the gradient there */
+    double height;          /* the objective there */
+    double *place;          /* per place of the kernel: the gradient there */
+    bool *held;             /* per variable: it stays at its bound */
+    double *moved, *bent;   /* of the last steps, MEMORY of them, per variable: how x and minus its gradient changed */
+    size_t steps;           /* since the search knows nothing of the curvature */
+    double past[STALL + 1]; /* objectives of the last iterations */
     size_t number, iterations; /* of the run; its iterations */
-    esp_status status;
-    bool beyond, stalled; /* why an iteration ended the round */
 } search;
 
 static double low(const search *s, size_t v) { return log(s->space->moving[v].low); }
@@ -71,31 +72,45 @@ static void keep_best(search *s)
     memcpy(f->value, s->trial, s->space->variables * sizeof *f->value);
 }
 
-/* The objective at the values in s->trial, and its gradient in their logarithms. */
-static esp_status climb(search *s)
+/* The log prior of the values in s->trial. */
+static double log_prior(const search *s)
+{
+    double sum = 0.0;
+    for (size_t v = 0; v < s->space->variables; v++) {
+        const espi_gp_variable *m = &s->space->moving[v];
+        const double away = m->deviation > 0.0 ? (log(s->trial[v]) - log(m->median)) / m->deviation : 0.0;
+        sum -= 0.5 * away * away;
+    }
+    return sum;
+}
+
+/* The objective at the values in s->trial, and its gradient in their logarithms; this need not be right where the
+ * objective is below `enough`. */
+static esp_status climb(search *s, double enough)
 {
     espi_gp_space *space = s->space;
     const size_t places = espi_kernel_places(space->kernel);
+    const double prior = log_prior(s);
     double noise = 0.0;
     espi_gp_space_set(space, s->trial);
     for (size_t p = 0; p < places; p++) s->place[p] = 0.0;
+    s->point.enough = enough - prior;
     const esp_status status =
         s->likelihood->evaluate(s->problem, space->kernel, espi_gp_space_noise(space), s->run, &s->point,
                                 space->variables > 0 ? s->place : NULL, &noise, s->err);
     if (status != ESP_OK) return status;
-    s->height = s->point.value;
-    for (size_t v = 0; v < space->variables; v++) s->way[v] = 0.0;
+    s->height = s->point.value + prior;
+    for (size_t v = 0; v < space->variables; v++) s->rise[v] = 0.0;
     for (size_t i = 0; i < space->hypers; i++) {
         const size_t v = space->variable[i];
         const bool is_noise = space->noisy && i + 1 == space->hypers;
-        if (v != ESPI_GP_FIXED) s->way[v] += (is_noise ? noise : s->place[space->hyper[i].place]) * s->trial[v];
+        if (v != ESPI_GP_FIXED) s->rise[v] += (is_noise ? noise : s->place[space->hyper[i].place]) * s->trial[v];
     }
     for (size_t v = 0; v < space->variables; v++) {
         const espi_gp_variable *m = &space->moving[v];
         if (m->deviation == 0.0) continue;
         const double away = (log(s->trial[v]) - log(m->median)) / m->deviation;
-        s->height -= 0.5 * away * away;
-        s->way[v] -= away / m->deviation;
+        s->rise[v] -= away / m->deviation;
     }
     keep_best(s);
     return ESP_OK;
@@ -106,7 +121,7 @@ static esp_status climb(search *s)
 static double norm_of(const search *s)
 {
     double sum = 0.0;
-    for (size_t k = 0; k < s->moving; k++) sum += s->slope[s->of[k]] * s->slope[s->of[k]];
+    for (size_t v = 0; v < s->space->variables; v++) sum += s->held[v] ? 0.0 : s->slope[v] * s->slope[v];
     return sqrt(sum);
 }
 
@@ -134,112 +149,128 @@ static void show_iteration(const search *s)
     espi_free(line);
 }
 
-/* ------------------------------------------------------------------ round */
+/* ------------------------------------------------------------------- step */
 
 static double limit(const search *s, size_t v, double x) { return fmin(fmax(x, low(s, v)), high(s, v)); }
 
-static lbfgsfloatval_t evaluate(void *instance, const lbfgsfloatval_t *x, lbfgsfloatval_t *g, const int n,
-                                const lbfgsfloatval_t step)
+/* Over the variables that are not held. */
+static double dot(const search *s, const double *a, const double *b)
 {
-    search *s = instance;
     double sum = 0.0;
-    (void)n, (void)step;
-    for (size_t k = 0; k < s->moving; k++) g[k] = 0.0;
-    for (size_t k = 0; k < s->moving; k++) s->trial[s->of[k]] = value_at(s, s->of[k], x[k]);
-    if (s->status == ESP_OK && !s->first) s->status = climb(s);
-    s->first = false;
-    if (s->status == ESP_ERR_RANGE) { /* a shorter step may have a likelihood */
-        s->status = ESP_OK;
-        return INFINITY;
-    }
-    if (s->status != ESP_OK) return INFINITY;
-    for (size_t k = 0; k < s->moving; k++) {
-        const double beyond = x[k] - limit(s, s->of[k], x[k]);
-        g[k] = beyond != 0.0 ? beyond : -s->way[s->of[k]];
-        sum += 0.5 * beyond * beyond;
-    }
-    return sum - s->height;
+    for (size_t v = 0; v < s->space->variables; v++) sum += s->held[v] ? 0.0 : a[v] * b[v];
+    return sum;
 }
 
-/* The run has come to where the last evaluation was. */
-static int progress(void *instance, const lbfgsfloatval_t *x, const lbfgsfloatval_t *g, const lbfgsfloatval_t fx,
-                    const lbfgsfloatval_t xnorm, const lbfgsfloatval_t gnorm, const lbfgsfloatval_t step, int n, int k,
-                    int ls)
+static void add(const search *s, double *to, double factor, const double *what)
 {
-    search *s = instance;
-    (void)g, (void)fx, (void)xnorm, (void)gnorm, (void)step, (void)n, (void)k, (void)ls;
-    if (s->status != ESP_OK) return 1;
-    for (size_t i = 0; i < s->moving; i++) {
-        s->x[s->of[i]] = limit(s, s->of[i], x[i]);
-        s->beyond = s->beyond || s->x[s->of[i]] != x[i];
+    for (size_t v = 0; v < s->space->variables; v++) to[v] += factor * what[v];
+}
+
+/* Variables at a bound are held there if the objective rises beyond it. */
+static void hold(search *s)
+{
+    for (size_t v = 0; v < s->space->variables; v++)
+        s->held[v] = (s->x[v] >= high(s, v) && s->slope[v] > 0.0) || (s->x[v] <= low(s, v) && s->slope[v] < 0.0);
+}
+
+/* The direction in which to step: the gradient times what is known of the inverse of the curvature. */
+static void find_way(search *s)
+{
+    const size_t n = s->space->variables, first = s->steps > MEMORY ? s->steps - MEMORY : 0;
+    double factor[MEMORY], scale = 1.0 / sqrt(dot(s, s->slope, s->slope));
+    memcpy(s->way, s->slope, n * sizeof *s->way);
+    for (size_t k = s->steps; k-- > first;) {
+        const double *moved = s->moved + k % MEMORY * n, *bent = s->bent + k % MEMORY * n, both = dot(s, moved, bent);
+        factor[k % MEMORY] = both > 0.0 ? dot(s, moved, s->way) / both : 0.0;
+        add(s, s->way, -factor[k % MEMORY], bent);
+        if (k + 1 == s->steps && both > 0.0) scale = both / dot(s, bent, bent);
     }
+    for (size_t v = 0; v < n; v++) s->way[v] *= scale;
+    for (size_t k = first; k < s->steps; k++) {
+        const double *moved = s->moved + k % MEMORY * n, *bent = s->bent + k % MEMORY * n, both = dot(s, moved, bent);
+        if (both > 0.0) add(s, s->way, factor[k % MEMORY] - dot(s, bent, s->way) / both, moved);
+    }
+    double longest = 0.0;
+    for (size_t v = 0; v < n; v++) s->way[v] = s->held[v] ? 0.0 : s->way[v];
+    for (size_t v = 0; v < n; v++) longest = fmax(longest, fabs(s->way[v]));
+    for (size_t v = 0; v < n; v++) s->way[v] *= longest > LONGEST ? LONGEST / longest : 1.0;
+}
+
+/* Goes along s->way as far as the objective rises enough. *there: it did, and the last evaluation is its end. */
+static esp_status go(search *s, bool *there)
+{
+    const size_t n = s->space->variables;
+    double length = 1.0;
+    *there = false;
+    for (size_t trial = 0; trial < MOST_TRIALS; trial++) {
+        double expected = 0.0;
+        for (size_t v = 0; v < n; v++) {
+            s->next[v] = s->held[v] ? s->x[v] : limit(s, v, s->x[v] + length * s->way[v]);
+            s->trial[v] = value_at(s, v, s->next[v]);
+            expected += s->slope[v] * (s->next[v] - s->x[v]);
+        }
+        const double least = s->value + ARMIJO * expected;
+        const esp_status status = climb(s, least - ROUNDING * (1.0 + fabs(least)));
+        if (status != ESP_OK && status != ESP_ERR_RANGE) return status; /* a shorter step may have a likelihood */
+        *there = status == ESP_OK && expected > 0.0 && s->height >= least && s->height > s->value;
+        if (*there) return ESP_OK;
+        const double lost = status == ESP_OK ? expected - (s->height - s->value) : INFINITY;
+        length *= fmin(fmax(0.5 * expected / lost, 0.1), 0.5);
+    }
+    return ESP_OK;
+}
+
+/* The run comes to where the last evaluation was. */
+static void arrive(search *s)
+{
+    const size_t n = s->space->variables;
+    double *moved = s->moved + s->steps % MEMORY * n, *bent = s->bent + s->steps % MEMORY * n;
+    for (size_t v = 0; v < n; v++) {
+        moved[v] = s->next[v] - s->x[v];
+        bent[v] = s->slope[v] - s->rise[v];
+    }
+    if (dot(s, moved, bent) > ROUND * sqrt(dot(s, moved, moved) * dot(s, bent, bent))) s->steps++;
+    memcpy(s->x, s->next, n * sizeof *s->x);
+    memcpy(s->slope, s->rise, n * sizeof *s->slope);
     s->value = s->height;
-    memcpy(s->slope, s->way, s->space->variables * sizeof *s->slope);
-    s->stalled = s->iterations >= STALL && s->value - s->past[s->iterations % STALL] < s->settings->tolerance;
-    s->past[s->iterations % STALL] = s->value;
-    s->iterations++;
-    show_iteration(s);
-    return s->beyond || s->stalled || s->iterations >= s->settings->max_iterations;
-}
-
-/* Variables at a bound are held there if the objective rises beyond it, and let go if not. True if that changed any. */
-static bool hold(search *s)
-{
-    bool changed = false;
-    s->moving = 0;
-    for (size_t v = 0; v < s->space->variables; v++) {
-        const bool up = s->x[v] >= high(s, v) && s->slope[v] > 0.0, down = s->x[v] <= low(s, v) && s->slope[v] < 0.0;
-        const signed char at = up ? 1 : down ? -1 : 0;
-        changed = changed || at != s->held[v];
-        s->held[v] = at;
-        if (at == 0) s->of[s->moving++] = v;
-    }
-    return changed;
-}
-
-/* One round of L-BFGS over the variables that are not held. Its result code. */
-static int round_of(search *s)
-{
-    lbfgs_parameter_t parameter;
-    lbfgsfloatval_t *x = lbfgs_malloc((int)s->moving);
-    if (x == NULL) return LBFGSERR_OUTOFMEMORY;
-    lbfgs_parameter_init(&parameter);
-    parameter.epsilon = s->settings->tolerance;
-    parameter.linesearch = LBFGS_LINESEARCH_BACKTRACKING_WOLFE; /* others cannot do with a likelihood that is nowhere */
-    parameter.max_linesearch = MOST_TRIALS;
-    for (size_t k = 0; k < s->moving; k++) x[k] = s->x[s->of[k]];
-    for (size_t v = 0; v < s->space->variables; v++) s->trial[v] = value_at(s, v, s->x[v]);
-    memcpy(s->way, s->slope, s->space->variables * sizeof *s->way);
-    s->height = s->value;
-    s->first = true;
-    s->beyond = s->stalled = false;
-    const int code = lbfgs((int)s->moving, x, NULL, evaluate, progress, s, &parameter);
-    lbfgs_free(x);
-    return code;
+    s->past[++s->iterations % (STALL + 1)] = s->value;
+    hold(s);
 }
 
 /* ------------------------------------------------------------------- runs */
 
-/* Rounds from s->x on; *end tells how they ended. */
-static esp_status climb_rounds(search *s, const char **end)
+/* Whether the gradient is small, or what was gained by the last steps, or nothing by the last one, and nothing is
+ * expected of the next. */
+static bool has_converged(const search *s)
 {
-    *end = CONVERGED;
-    for (size_t round = 0; s->moving > 0; round++) {
-        const size_t before = s->iterations;
-        if (before >= s->settings->max_iterations || round == MOST_ROUNDS) {
-            *end = LIMIT;
-            break;
+    const size_t n = s->iterations;
+    const double tolerance = s->settings->tolerance, length = sqrt(dot(s, s->x, s->x));
+    if (norm_of(s) <= tolerance * fmax(1.0, length)) return true;
+    if (n >= STALL && s->value - s->past[(n - STALL) % (STALL + 1)] < tolerance) return true;
+    const double gained = n > 0 ? s->value - s->past[(n - 1) % (STALL + 1)] : INFINITY;
+    return s->steps > 0 && fmax(gained, 0.5 * dot(s, s->slope, s->way)) < 0.01 * tolerance;
+}
+
+/* Steps from s->x on; *end tells how they ended. */
+static esp_status climb_on(search *s, const char **end)
+{
+    for (s->steps = 0;;) {
+        bool there;
+        find_way(s);
+        *end = has_converged(s) ? CONVERGED : s->iterations >= s->settings->max_iterations ? LIMIT : NULL;
+        if (*end != NULL) return ESP_OK;
+        const esp_status status = go(s, &there);
+        if (status != ESP_OK) return status;
+        if (there) {
+            arrive(s);
+            show_iteration(s);
+        } else if (s->steps > 0) {
+            s->steps = 0;
+        } else {
+            *end = STUCK;
+            return ESP_OK;
         }
-        const int code = round_of(s);
-        if (s->status != ESP_OK) return s->status;
-        if (code == LBFGSERR_OUTOFMEMORY) return espi_no_memory(s->err);
-        const bool changed = hold(s),
-                   converged = s->stalled || code == LBFGS_SUCCESS || code == LBFGS_ALREADY_MINIMIZED;
-        if (changed || s->beyond || (!converged && s->iterations > before)) continue;
-        *end = converged ? CONVERGED : STUCK;
-        break;
     }
-    return ESP_OK;
 }
 
 /* One run from s->x. ESP_ERR_RANGE if there is no likelihood where it starts. */
@@ -249,18 +280,15 @@ static esp_status one_run(search *s)
     const bool there = s->found->there;
     const char *end = NULL;
     s->iterations = 0;
-    s->status = ESP_OK;
-    for (size_t v = 0; v < s->space->variables; v++) {
+    for (size_t v = 0; v < s->space->variables; v++)
         s->trial[v] = s->number == 1 ? s->space->moving[v].start : value_at(s, v, s->x[v]); /* to the last bit */
-        s->held[v] = 0;
-    }
-    esp_status status = climb(s);
+    esp_status status = climb(s, -INFINITY);
     if (status == ESP_OK) {
-        s->value = s->height;
-        memcpy(s->slope, s->way, s->space->variables * sizeof *s->slope);
+        s->value = s->past[0] = s->height;
+        memcpy(s->slope, s->rise, s->space->variables * sizeof *s->slope);
         hold(s);
         show_iteration(s);
-        status = climb_rounds(s, &end);
+        status = climb_on(s, &end);
     }
     s->found->iterations += s->iterations;
     if (status == ESP_ERR_CANCELLED) s->found->end = CANCELLED;
@@ -299,15 +327,23 @@ static esp_status all_runs(search *s)
 static bool allocate(search *s)
 {
     const size_t n = s->space->variables, places = espi_kernel_places(s->space->kernel);
-    s->x = espi_alloc_zero(n, sizeof *s->x);
-    s->slope = espi_alloc_zero(n, sizeof *s->slope);
-    s->trial = espi_alloc_zero(n, sizeof *s->trial);
-    s->way = espi_alloc_zero(n, sizeof *s->way);
+    double **const vector[] = {&s->x, &s->slope, &s->way, &s->next, &s->trial, &s->rise};
+    bool ok = espi_gp_point_make(&s->point, s->problem->count);
+    for (size_t i = 0; i < sizeof vector / sizeof *vector; i++)
+        ok = (*vector[i] = espi_alloc_zero(n, sizeof(double))) != NULL && ok;
     s->place = espi_alloc_zero(places, sizeof *s->place);
     s->held = espi_alloc_zero(n, sizeof *s->held);
-    s->of = espi_alloc_zero(n, sizeof *s->of);
-    return s->x != NULL && s->slope != NULL && s->trial != NULL && s->way != NULL && s->place != NULL &&
-           s->held != NULL && s->of != NULL && espi_gp_point_make(&s->point, s->problem->count);
+    s->moved = espi_alloc_zero(MEMORY, n * sizeof *s->moved);
+    s->bent = espi_alloc_zero(MEMORY, n * sizeof *s->bent);
+    return ok && s->place != NULL && s->held != NULL && s->moved != NULL && s->bent != NULL;
+}
+
+static void release(search *s)
+{
+    double *const all[] = {s->x, s->slope, s->way, s->next, s->trial, s->rise, s->place, s->moved, s->bent};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) espi_free(all[i]);
+    espi_free(s->held);
+    espi_gp_point_free(&s->point);
 }
 
 esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_gp_likelihood *likelihood,
@@ -324,13 +360,6 @@ esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, 
     esp_status status = allocate(&s) ? ESP_OK : espi_no_memory(err);
     if (status == ESP_OK) status = all_runs(&s);
     if (found->there) espi_gp_space_set(space, found->value);
-    espi_gp_point_free(&s.point);
-    espi_free(s.x);
-    espi_free(s.slope);
-    espi_free(s.trial);
-    espi_free(s.way);
-    espi_free(s.place);
-    espi_free(s.held);
-    espi_free(s.of);
+    release(&s);
     return status;
 }

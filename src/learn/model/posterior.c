@@ -7,6 +7,7 @@
  * B = I + S K S, which W = 0 does not harm. The factor of the matrix is made by the first prediction: it would make the
  * model file as large as it is. With inducing examples k has their kernel values only, and k^T P k is subtracted; P
  * comes from all examples, so that the model has it. */
+#include "base/algebra.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -41,12 +42,11 @@ static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp
         for (size_t j = 0; p->root != NULL && j <= i; j++) a[i * n + j] *= p->root[i] * p->root[j];
         a[i * n + i] += p->root != NULL ? 1.0 : g->noise + g->jitter;
     }
-    const esp_status status = espi_progress(run, "factoring", -1.0, err);
-    if (status != ESP_OK) return status;
-    const size_t bad = espi_dense_factor(a, n);
-    if (bad == 0) return ESP_OK;
+    espi_factor made;
+    const esp_status status = espi_factor_make(NULL, a, n, run, &made, err);
+    if (status != ESP_OK || made.failed == 0) return status;
     return espi_fail(err, ESP_ERR_RANGE,
-                     "the matrix of the model is not positive definite, as support example %zu shows", bad);
+                     "the matrix of the model is not positive definite, as support example %zu shows", made.failed);
 }
 
 esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
@@ -64,7 +64,7 @@ esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct esp
     const bool curved = m->gaussian->curvature != NULL;
     if (!inducing) p->factor = espi_alloc(n, n * sizeof *p->factor);
     if (curved) p->root = espi_alloc(n, sizeof *p->root);
-    const bool lacks = (!inducing && (p->factor == NULL || !espi_dense_ready())) || (curved && p->root == NULL);
+    const bool lacks = (!inducing && p->factor == NULL) || (curved && p->root == NULL);
     esp_status status = lacks      ? espi_no_memory(err)
                         : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
                                    : espi_gram_square(m->kernel, m->support, run, p->factor, &p->bound, err);

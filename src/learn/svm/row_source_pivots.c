@@ -80,18 +80,25 @@ static esp_status finish(espi_row_source *source, espi_fit *fit, esp_error *err)
         espi_free(upper);
         return espi_no_memory(err);
     }
-    if (m > 0) {
-        for (size_t q = 0; q < m * m; q++) upper[q] = p->factor[q / m * n + p->example[q % m]];
-        espi_dense_product(false, false, (int)m, (int)outputs, (int)n, 1.0, p->factor, (int)n, fit->coefficient,
-                           (int)outputs, 0.0, w, (int)outputs);
-        espi_dense_triangle(true, true, false, (int)m, (int)outputs, upper, (int)m, w, (int)outputs);
-    }
+    const espi_dense_factors sum = {.rows = m,
+                                    .columns = outputs,
+                                    .inner = n,
+                                    .scale = 1.0,
+                                    .a = p->factor,
+                                    .a_stride = n,
+                                    .b = fit->coefficient,
+                                    .b_stride = outputs};
+    const espi_dense_triangle turned = {.left = true, .upper = true, .t = upper, .t_stride = m};
+    const esp_run *run = source->problem.run;
+    for (size_t q = 0; q < m * m; q++) upper[q] = p->factor[q / m * n + p->example[q % m]];
+    esp_status status = espi_dense_product(&sum, w, outputs, run, err);
+    if (status == ESP_OK) status = espi_dense_solve(&turned, m, outputs, w, outputs, run, err);
     memset(fit->coefficient, 0, n * outputs * sizeof *fit->coefficient);
     for (size_t q = 0; q < m; q++)
         memcpy(fit->coefficient + p->example[q] * outputs, w + q * outputs, outputs * sizeof *w);
     espi_free(w);
     espi_free(upper);
-    return ESP_OK;
+    return status;
 }
 
 static const espi_shared_source shared = {

@@ -103,13 +103,18 @@ static esp_status fill_diagonal(espi_rows *r, const espi_bound *bound, const esp
 }
 
 /* Rows first .. last-1 of the features' products with each other, `width` values each. */
-static void multiply(const espi_rows *r, size_t first, size_t last, size_t width, double *rows)
+static esp_status multiply(const espi_rows *r, size_t first, size_t last, size_t width, double *rows, esp_error *err)
 {
-    const int stride = (int)r->count;
-    if (r->features == 0) memset(rows, 0, (last - first) * width * sizeof *rows);
-    else
-        espi_dense_product(true, false, (int)(last - first), (int)width, (int)r->features, 1.0, r->feature + first,
-                           stride, r->feature, stride, 0.0, rows, (int)width);
+    const espi_dense_factors f = {.turn_a = true,
+                                  .rows = last - first,
+                                  .columns = width,
+                                  .inner = r->features,
+                                  .scale = 1.0,
+                                  .a = r->feature + first,
+                                  .a_stride = r->count,
+                                  .b = r->feature,
+                                  .b_stride = r->count};
+    return espi_dense_product(&f, rows, width, &espi_alone, err);
 }
 
 static esp_status multiply_block(void *context, size_t item, const espi_worker *worker, esp_error *err)
@@ -120,10 +125,10 @@ static esp_status multiply_block(void *context, size_t item, const espi_worker *
     const size_t last = r->count - first < FEATURE_BLOCK ? r->count : first + FEATURE_BLOCK;
     double *rows = espi_alloc(last - first, last * sizeof *rows);
     if (rows == NULL) return espi_no_memory(err);
-    multiply(r, first, last, last, rows);
-    place(context, rows, last, first, last);
+    const esp_status status = multiply(r, first, last, last, rows, err);
+    if (status == ESP_OK) place(context, rows, last, first, last);
     espi_free(rows);
-    return ESP_OK;
+    return status;
 }
 
 static esp_status fill_matrix(espi_rows *r, const espi_bound *bound, const esp_run *run, esp_error *err)
@@ -220,7 +225,7 @@ static esp_status compute(espi_rows *r, size_t i, float *to, esp_error *err)
         return status;
     }
     esp_status status = ESP_OK;
-    if (r->workspace == NULL) multiply(r, i, i + 1, r->count, r->wide);
+    if (r->workspace == NULL) status = multiply(r, i, i + 1, r->count, r->wide, err);
     else status = espi_bound_row(r->workspace, r->workspace->bound->kernel->ops - 1, i, 0, r->count, r->wide, err);
     for (size_t j = 0; status == ESP_OK && j < r->count; j++) to[j] = rounded(r->wide[j]);
     r->computed++;
