@@ -378,7 +378,7 @@ esp_status espi_ptk_match_row(espi_ptk_matcher *m, const espi_ptk_tree *tree, si
 }
 
 esp_status espi_ptk_match_gradient(espi_ptk_matcher *m, const espi_ptk_tree *tree, size_t from, size_t to,
-                                   const double *weight, double *gradient, esp_error *err)
+                                   const double *weight, double *value, double *gradient, esp_error *err)
 {
     const size_t n = to - from, lanes = ESPI_PTK_LANES;
     if (n == 0) return ESP_OK;
@@ -386,6 +386,7 @@ esp_status espi_ptk_match_gradient(espi_ptk_matcher *m, const espi_ptk_tree *tre
     memset(m->rows, 0, lanes * n * sizeof *m->rows);
     const esp_status status = espi_ptk_match_row(m, tree, from, to, lanes, m->rows, err);
     if (status == ESP_OK) espi_lanes_weigh(m->rows, n, lanes, weight, gradient);
+    if (status == ESP_OK && value != NULL) memcpy(value, m->rows, n * sizeof *value);
     return status;
 }
 

@@ -243,9 +243,10 @@ void espi_ptk_matcher_free(espi_ptk_matcher *matcher);
 /* out[j - from] += K of the tree and tree j of the index; with lanes: out[lane * (to - from) + j - from]. */
 esp_status espi_ptk_match_row(espi_ptk_matcher *matcher, const espi_ptk_tree *tree, size_t from, size_t to,
                               size_t lanes, double *out, esp_error *err);
-/* gradient[p] += sum over the trees j of weight[j - from] dK/d parameter p: lanes 1 and up of the row, weighted. */
+/* gradient[p] += sum over the trees j of weight[j - from] dK/d parameter p: lanes 1 and up of the row, weighted; and
+ * value[j - from] = K, unless it is NULL. */
 esp_status espi_ptk_match_gradient(espi_ptk_matcher *matcher, const espi_ptk_tree *tree, size_t from, size_t to,
-                                   const double *weight, double *gradient, esp_error *err);
+                                   const double *weight, double *value, double *gradient, esp_error *err);
 
 /* score[k] = sum over the vertices of f[k * vertices + u] w(u), and over the names of the constants. */
 typedef struct espi_ptk_folded {

@@ -262,12 +262,12 @@ static esp_status check_algorithm(const espi_part *part, esp_error *err)
 }
 
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     const esp_status status = check_algorithm(part, err);
     if (status != ESP_OK) return status;
     const espi_ptk_tree tree = espi_ptk_tree_of(trees_of(ptk_of(part), ESPI_ROWS), i);
-    return espi_ptk_match_gradient(((workspace *)pointer)->matcher, &tree, from, to, weight, out, err);
+    return espi_ptk_match_gradient(((workspace *)pointer)->matcher, &tree, from, to, weight, value, out, err);
 }
 
 static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,

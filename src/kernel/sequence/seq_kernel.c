@@ -297,11 +297,12 @@ static double weighted_sum(const double *weight, const double *slope, size_t cou
 }
 
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     const seq_part *p = view(part);
     workspace *w = pointer;
     esp_status status = check_gradient(p, err);
+    if (status == ESP_OK && value != NULL) status = row(part, pointer, i, from, to, value, err);
     if (status != ESP_OK || is_constant(p) || from == to) return status;
     if (!espi_reserve(&w->slope, &w->capacity, to - from, sizeof *w->slope)) return espi_no_memory(err);
     status = slope_row(p, w, i, from, to, w->slope, err);
