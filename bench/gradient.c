@@ -1,8 +1,10 @@
 /* Measurements of gradients for bench/gradient.sh, in seconds of the processor, which a busy machine disturbs less than
  * the time that passes; all runs on one thread. Results go to standard output as lines of TAB-separated fields.
  *
+ *     share DATA REPEATS KERNEL
  *     compare DATA REPEATS KERNEL [apart]
  *
+ * `share`: the gradient of any kernel beside its matrix. `compare`:
  * KERNEL is norm(L), L one of st, sst and sasst; with `apart` every label has its own lambda and alpha. Against the
  * published way (Beck et al. 2015): for each pair of trees the recursion of FTK carries the derivatives of each Delta
  * in all hyperparameters along,
@@ -327,8 +329,44 @@ static void compare(char **argument, bool apart)
     esp_dataset_free(data);
 }
 
+/* examples, hyperparameters, seconds of the matrix and of the gradient, gradient / matrix with the least and the most
+ */
+static void share(char **argument)
+{
+    esp_dataset *data = load(argument[0], NULL);
+    const int repeats = repeats_of(argument[1]);
+    esp_kernel *kernel = parse(argument[2]);
+    espi_hyper *hyper;
+    size_t hypers;
+    esp_error err;
+    check(espi_hypers_new(kernel, &hyper, &hypers, &err), &err);
+    const size_t n = esp_dataset_count(data);
+    matrix m = {zeros(n * n, sizeof(double)), n};
+    double *weight = zeros(n * n, sizeof *weight), *gradient = zeros(espi_kernel_places(kernel), sizeof *gradient);
+    double part[2][MOST];
+    for (size_t i = 0; i < n * n; i++) weight[i] = sin((double)i);
+    for (int i = 0; i < repeats; i++) {
+        double both[2];
+        ours(kernel, data, weight, &m, gradient, both);
+        for (int k = 0; k < 2; k++) part[k][i] = both[k];
+    }
+    printf("%zu\t%zu\t%.4f\t%.4f", n, hypers, median(part[0], repeats), median(part[1], repeats));
+    tell_ratio(part[1], part[0], repeats);
+    printf("\n");
+    free(weight);
+    free(gradient);
+    free(m.value);
+    espi_hypers_free(hyper, hypers);
+    esp_kernel_free(kernel);
+    esp_dataset_free(data);
+}
+
 int main(int count, char **argument)
 {
+    if (count == 5 && strcmp(argument[1], "share") == 0) {
+        share(argument + 2);
+        return 0;
+    }
     const bool apart = count == 6 && strcmp(argument[5], "apart") == 0;
     if (count < 5 || count > 6 || strcmp(argument[1], "compare") != 0 || (count == 6 && !apart)) {
         fprintf(stderr, "usage: see the head of bench/gradient.c\n");

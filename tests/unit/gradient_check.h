@@ -131,7 +131,7 @@ static inline esp_status try_gradient(const checked *c, asked a, const double *w
     const espi_part *part = c->bound->part[c->leaf];
     const esp_run run = {.threads = a.threads};
     if (a.diagonal) return part->class->gradient_diagonal(part, a.side, &run, weight, gradient, err);
-    return part->class->gradient(part, c->workspace->part[c->leaf], a.row, a.from, a.to, weight, gradient, err);
+    return part->class->gradient(part, c->workspace->part[c->leaf], a.row, a.from, a.to, weight, NULL, gradient, err);
 }
 
 /* `gradient` has SLOPES places. */
@@ -170,6 +170,27 @@ static inline void compare_slopes(const checked *c, asked a, const dual *expecte
         }
     }
     free(weight);
+}
+
+/* The values that come along with a gradient, which stays the same bytes, are those of the row. */
+static inline void compare_values(const checked *c, size_t row)
+{
+    const espi_part *part = c->bound->part[c->leaf];
+    void *workspace = c->workspace->part[c->leaf];
+    const size_t n = c->bound->count[ESPI_COLS], from = n / 3;
+    double *number = calloc(3 * n + 1, sizeof *number), *weight = number + n, *value = weight + n;
+    double gradient[2][SLOPES] = {{0.0}};
+    esp_error err = {0};
+    assert_non_null(number);
+    for (size_t j = 0; j < n; j++) weight[j] = 1.0 / (1.0 + (double)j);
+    assert_ok(part->class->row(part, workspace, row, from, n, number, &err), c->kernel->text, &err);
+    for (int along = 0; along < 2; along++)
+        assert_ok(
+            part->class->gradient(part, workspace, row, from, n, weight, along ? value : NULL, gradient[along], &err),
+            c->kernel->text, &err);
+    assert_memory_equal(gradient[1], gradient[0], sizeof gradient[0]);
+    for (size_t j = 0; j < n - from; j++) assert_close(value[j], number[j], 1e-13, c->kernel->text);
+    free(number);
 }
 
 /* A row against a reference, as a whole and value by value. */
@@ -262,6 +283,7 @@ static inline void compare_leaf(const checked *c, double step, ref_random *rando
         asked a = row_of(c, row_looked_at(c, k));
         if (k % 2 == 1) a.from = i < j ? i : j, a.to = i < j ? j : i;
         compare_slopes(c, a, at + a.from, 1e-8, noise, random);
+        compare_values(c, a.row);
     }
     compare_slopes(c, self_of(c, ESPI_ROWS), at, 1e-8, noise, random);
     compare_slopes(c, self_of(c, ESPI_COLS), at + c->bound->count[ESPI_ROWS], 1e-8, noise, random);

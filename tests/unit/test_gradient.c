@@ -69,6 +69,7 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     const size_t m = esp_dataset_count(rows), n = diagonal ? 1 : esp_dataset_count(cols);
     double *weight = calloc(m * n, sizeof *weight), *gradient = calloc(espi_kernel_places(kernel), sizeof *gradient);
     double *again = calloc(espi_kernel_places(kernel), sizeof *again);
+    double *by_gram = calloc(espi_kernel_places(kernel), sizeof *by_gram);
     for (size_t i = 0; i < m; i++)
         for (size_t j = 0; j < n; j++)
             weight[i * n + j] =
@@ -80,11 +81,11 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     double *gram = calloc(m * esp_dataset_count(cols), sizeof *gram);
     assert_ok(esp_gram(kernel, rows, cols, NULL, gram, &err), text, &err);
     assert_ok(espi_bind(kernel, rows, cols, NULL, &bound, &err), text, &err);
-    for (int k = 0; k < 2; k++) {
-        double *out = k == 0 ? gradient : again;
+    for (int k = 0; k < 3; k++) {
+        double *out = k == 0 ? gradient : k == 1 ? again : by_gram;
         const esp_run *run = k == 0 ? &one : &three;
         assert_ok(diagonal ? espi_bound_gradient_diagonal(bound, ESPI_ROWS, weight, run, out, &err)
-                           : espi_bound_gradient(bound, weight, k == 0 ? NULL : gram, run, out, &err),
+                           : espi_bound_gradient(bound, weight, k < 2 ? NULL : gram, run, out, &err),
                   text, &err);
     }
     assert_memory_equal(gradient, again, espi_kernel_places(kernel) * sizeof *gradient);
@@ -93,6 +94,8 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     assert_true(count > 0);
     double largest = 0.0;
     for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(gradient[hyper[i].place]));
+    for (size_t i = 0; i < count; i++) /* values that are known already are rounded otherwise, at most */
+        assert_true(fabs(by_gram[hyper[i].place] - gradient[hyper[i].place]) <= 1e-13 * largest);
     for (size_t i = 0; i < count; i++) {
         const double expected = difference(kernel, &hyper[i], rows, cols, weight, diagonal),
                      is = gradient[hyper[i].place];
@@ -104,6 +107,7 @@ static void compare(const char *text, const esp_dataset *rows, const esp_dataset
     free(weight);
     free(gradient);
     free(again);
+    free(by_gram);
     free(gram);
     esp_kernel_free(kernel);
     esp_kernel_free(given);
@@ -124,6 +128,9 @@ static const char *const expressions[] = {
     "rbf(x, gamma=0.7, ard=1)",
     "poly(x, degree=3, gamma=0.4, coef0=0.6)",
     "2*norm(sst(one)) + 0.3*rbf(x)",
+    "3*(0.7*norm(sst(one)))",
+    "2*norm(seq(words, n=2)) + 0.3*norm(ptk(two))",
+    "norm(0.4*seq(words, n=inf) + ptk(one) + gtk(two) + linear(x))",
     "norm(sst(one))*norm(sst(two, lambda=0.2))",
     "(0.5*norm(seq(words)) + poly(x, degree=2))^3",
     "norm(sst(one) + 0.7*norm(ptk(two))*rbf(x))",

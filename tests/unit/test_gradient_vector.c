@@ -358,7 +358,8 @@ static void test_memory(void **state)
         esp_status status = espi_bind(kernel, s.rows, s.cols, NULL, &bound, &err);
         const espi_part *part = status == ESP_OK ? bound->part[0] : NULL;
         if (part != NULL && (workspace = part->class->workspace_new(part, NULL)) == NULL) status = ESP_ERR_MEMORY;
-        if (status == ESP_OK) status = part->class->gradient(part, workspace, 1, 0, COUNT, weight, gradient, &err);
+        if (status == ESP_OK)
+            status = part->class->gradient(part, workspace, 1, 0, COUNT, weight, NULL, gradient, &err);
         espi_alloc_fail_after(-1);
         done = status == ESP_OK;
         if (!done) assert_int_equal(status, ESP_ERR_MEMORY);

@@ -9,9 +9,10 @@
  *     norm(u)     a_u = a s_i s_j     with s = 1/sqrt(u(x, x)); and of the self-values: a_u(i,i) -= a norm(u)_ij s_i^2
  * / 2, and the same for j
  *
- * Leaves take it from there (kernel.h). The self-values of a norm get their adjoints from all rows, and are gone
- * through when these are done. Rows go in chunks whose number does not depend on that of the threads; each has sums of
- * its own. */
+ * Leaves take it from there (kernel.h). Without products and powers no adjoint asks for a value: the leaves then come
+ * first, and give their values along with their gradients. The self-values of a norm get their adjoints from all rows,
+ * and are gone through when these are done. Rows go in chunks whose number does not depend on that of the threads; each
+ * has sums of its own. */
 #include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -29,6 +30,7 @@ typedef struct gradient_sums {
     const double *gram; /* NULL: not known */
     const esp_run *run;
     bool *needed;          /* per op: its values are */
+    bool linear;           /* no adjoint asks for a value */
     espi_reverse *reverse; /* per worker */
     espi_sums *chunk;
     size_t chunks, rows; /* so many rows each */
@@ -49,29 +51,20 @@ bool *espi_needed_values(const esp_kernel *kernel)
     return needed;
 }
 
-/* Whether the way back over rows needs no more values than the Gram matrix has: it is a norm, which asks for its own,
- * or a weight times a norm. */
-static bool gram_suffices(const gradient_sums *j)
+static bool is_linear(const esp_kernel *kernel)
 {
-    const esp_kernel *kernel = j->bound->kernel;
-    const espi_op *last = &kernel->op[kernel->ops - 1];
-    if (last->kind == ESPI_SCALE && last->number > 0.0) last = &kernel->op[last->left];
-    return j->gram != NULL && last->kind == ESPI_NORM && kernel->op[last->left].kind == ESPI_LEAF_OP;
+    for (size_t k = 0; k < kernel->ops; k++)
+        if (kernel->op[k].kind == ESPI_PRODUCT || kernel->op[k].kind == ESPI_POWER) return false;
+    return true;
 }
 
-/* The values of that norm, from the Gram matrix. */
-static void take_values(const gradient_sums *j, espi_reverse *r, const espi_slice *s)
+/* Whether the way back over rows needs no more values than the Gram matrix has: it is a norm, which asks for its own,
+ * under weights perhaps. */
+static bool gram_suffices(const gradient_sums *j)
 {
-    const espi_bound *b = j->bound;
-    const espi_op *last = &b->kernel->op[b->kernel->ops - 1];
-    const bool weighted = last->kind == ESPI_SCALE;
-    const size_t norm = weighted ? last->left : b->kernel->ops - 1, columns = b->count[ESPI_COLS];
-    double *v = r->value + norm * r->width;
-    if (b->symmetric)
-        for (size_t k = 0; k < s->row; k++) v[k] = j->gram[k * columns + s->row];
-    else memcpy(v, j->gram + s->row * columns, s->to * sizeof *v);
-    for (size_t k = 0; weighted && k < s->to; k++) v[k] /= last->number;
-    if (b->symmetric) v[s->row] = b->norm[norm].self[ESPI_ROWS][s->row].m > 0.0 ? 1.0 : 0.0;
+    const espi_op *op = j->bound->kernel->op, *last = &op[j->bound->kernel->ops - 1];
+    while (last->kind == ESPI_SCALE && last->number != 0.0) last = &op[last->left];
+    return j->gram != NULL && last->kind == ESPI_NORM && op[last->left].kind == ESPI_LEAF_OP;
 }
 
 bool espi_reverse_start(espi_reverse *r, size_t ops, size_t width)
@@ -94,22 +87,30 @@ void espi_reverse_end(espi_reverse *r)
     espi_free(r->adjoint);
 }
 
-esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const espi_slice *s, esp_error *err)
+/* What an op that is no leaf makes of the values of its operands. */
+static void apply(espi_reverse *r, size_t op, const espi_slice *s)
 {
     const espi_bound *b = r->workspace->bound;
-    const size_t n = s->to - s->from;
-    for (size_t k = espi_first_op(b->kernel, op); k <= op; k++) {
-        const espi_op *o = &b->kernel->op[k];
+    const espi_op *o = &b->kernel->op[op];
+    double *v = r->value + op * r->width;
+    memcpy(v, r->value + o->left * r->width, (s->to - s->from) * sizeof *v);
+    espi_slice_apply(b, op, s, r->value + o->right * r->width, v);
+}
+
+/* espi_forward; `leaves`: those of the leaves are to be computed too. */
+static esp_status forward(espi_reverse *r, const bool *needed, bool leaves, size_t op, const espi_slice *s,
+                          esp_error *err)
+{
+    const esp_kernel *kernel = r->workspace->bound->kernel;
+    for (size_t k = espi_first_op(kernel, op); k <= op; k++) {
+        const espi_op *o = &kernel->op[k];
         double *v = r->value + k * r->width;
+        esp_status status = ESP_OK;
         if (!needed[k]) continue;
-        if (o->kind == ESPI_LEAF_OP) {
-            const esp_status status = espi_slice_leaf(r->workspace, o->left, s, v, err);
-            if (status != ESP_OK) return status;
-        } else {
-            memcpy(v, r->value + o->left * r->width, n * sizeof *v);
-            espi_slice_apply(b, k, s, r->value + o->right * r->width, v);
-        }
-        if (!espi_all_finite(v, n))
+        if (o->kind != ESPI_LEAF_OP) apply(r, k, s);
+        else if (leaves) status = espi_slice_leaf(r->workspace, o->left, s, v, err);
+        if (status != ESP_OK) return status;
+        if (!espi_all_finite(v, s->to - s->from))
             return espi_fail(
                 err, ESP_ERR_RANGE,
                 "the kernel is too large for a number where its gradient is wanted; take a smaller lambda (or weight)");
@@ -117,51 +118,33 @@ esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const es
     return ESP_OK;
 }
 
-/* The adjoints of a norm's operand, and of its self-values. Self-values themselves are always 1 after the norm. */
-static void back_norm(const espi_bound *b, size_t op, const espi_slice *s, const double *a, const double *v,
-                      double *left, espi_selves *self)
+esp_status espi_forward(espi_reverse *r, const bool *needed, size_t op, const espi_slice *s, esp_error *err)
+{
+    return forward(r, needed, true, op, s, err);
+}
+
+/* The adjoints of a norm's operand. Self-values are always 1 after the norm. */
+static void back_norm(const espi_bound *b, size_t op, const espi_slice *s, const double *a, double *left)
 {
     const size_t n = s->to - s->from;
     memset(left, 0, n * sizeof *left);
     if (s->diagonal) return;
     const double *scale = b->norm[op].scale[ESPI_COLS] + s->from, mine = b->norm[op].scale[ESPI_ROWS][s->row];
-    double sum = 0.0;
-    for (size_t j = 0; j < n; j++) {
-        if (b->symmetric && s->from + j == s->row) continue;
-        const double moved = a[j] * v[j];
-        left[j] = a[j] * mine * scale[j];
-        if (self == NULL) continue;
-        self->side[ESPI_COLS][s->from + j] -= 0.5 * moved * scale[j] * scale[j];
-        sum += moved;
-    }
-    if (self != NULL) self->side[b->symmetric ? ESPI_COLS : ESPI_ROWS][s->row] -= 0.5 * sum * mine * mine;
+    for (size_t j = 0; j < n; j++)
+        if (!b->symmetric || s->from + j != s->row) left[j] = a[j] * mine * scale[j];
 }
 
-static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_slice *s, const double *a, double *gradient,
-                            esp_error *err)
-{
-    const espi_part *part = r->workspace->bound->part[leaf];
-    double *at = gradient + espi_leaf_place(r->workspace->bound->kernel, leaf);
-    if (part->class->gradient == NULL) return ESP_OK;
-    if (s->diagonal) return part->class->gradient_diagonal(part, s->side, r->workspace->run, a, at, err);
-    return part->class->gradient(part, r->workspace->part[leaf], s->row, s->from, s->to, a, at, err);
-}
-
-esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_slice *s, espi_sums *sums, esp_error *err)
+void espi_backward_ops(espi_reverse *r, size_t op, const espi_slice *s)
 {
     const espi_bound *b = r->workspace->bound;
     const size_t n = s->to - s->from;
-    esp_status status = ESP_OK;
-    for (size_t k = op + 1, first = espi_first_op(b->kernel, op); status == ESP_OK && k-- > first;) {
+    for (size_t k = op + 1, first = espi_first_op(b->kernel, op); k-- > first;) {
         const espi_op *o = &b->kernel->op[k];
         const double *a = r->adjoint + k * r->width;
         double *left = r->adjoint + o->left * r->width, *right = r->adjoint + o->right * r->width;
         const double *u = r->value + o->left * r->width, *v = r->value + o->right * r->width;
-        double sum = 0.0;
         switch (o->kind) {
-        case ESPI_LEAF_OP:
-            if (sums != NULL) status = back_leaf(r, o->left, s, a, sums->gradient, err);
-            break;
+        case ESPI_LEAF_OP: break;
         case ESPI_SUM:
             memcpy(left, a, n * sizeof *left);
             memcpy(right, a, n * sizeof *right);
@@ -171,34 +154,120 @@ esp_status espi_backward_ops(espi_reverse *r, size_t op, const espi_slice *s, es
             for (size_t j = 0; j < n; j++) right[j] = a[j] * u[j];
             break;
         case ESPI_SCALE:
-            for (size_t j = 0; j < n; j++) sum += a[j] * u[j];
             for (size_t j = 0; j < n; j++) left[j] = o->number * a[j];
-            if (sums != NULL) sums->gradient[espi_op_place(b->kernel, k)] += sum;
             break;
         case ESPI_POWER:
             for (size_t j = 0; j < n; j++) left[j] = a[j] * o->number * espi_power(u[j], (unsigned)o->number - 1);
             break;
-        case ESPI_NORM:
-            back_norm(b, k, s, a, r->value + k * r->width, left, sums != NULL ? &sums->self[k] : NULL);
-            break;
+        case ESPI_NORM: back_norm(b, k, s, a, left); break;
         }
     }
+}
+
+/* The gradient of a leaf from its adjoints; `value` NULL: its values are not asked for. */
+static esp_status back_leaf(const espi_reverse *r, size_t leaf, const espi_slice *s, const double *a, double *value,
+                            double *gradient, esp_error *err)
+{
+    const espi_part *part = r->workspace->bound->part[leaf];
+    double *at = gradient + espi_leaf_place(r->workspace->bound->kernel, leaf);
+    if (part->class->gradient == NULL)
+        return value == NULL ? ESP_OK : espi_slice_leaf(r->workspace, leaf, s, value, err);
+    if (s->diagonal) return part->class->gradient_diagonal(part, s->side, r->workspace->run, a, at, err);
+    return part->class->gradient(part, r->workspace->part[leaf], s->row, s->from, s->to, a, value, at, err);
+}
+
+/* The same of all leaves up to `op`; `needed` NULL: no values are asked for. */
+static esp_status back_leaves(const espi_reverse *r, const bool *needed, size_t op, const espi_slice *s,
+                              double *gradient, esp_error *err)
+{
+    const esp_kernel *kernel = r->workspace->bound->kernel;
+    esp_status status = ESP_OK;
+    for (size_t k = espi_first_op(kernel, op); status == ESP_OK && k <= op; k++) {
+        double *value = needed != NULL && needed[k] ? r->value + k * r->width : NULL;
+        if (kernel->op[k].kind == ESPI_LEAF_OP)
+            status = back_leaf(r, kernel->op[k].left, s, r->adjoint + k * r->width, value, gradient, err);
+    }
+    return status;
+}
+
+/* What the adjoints `a` of a norm, whose values are v, do to its self-values. */
+static void add_selves(const espi_bound *b, size_t op, const espi_slice *s, const double *a, const double *v,
+                       espi_selves *self)
+{
+    if (s->diagonal) return;
+    const double *scale = b->norm[op].scale[ESPI_COLS] + s->from, mine = b->norm[op].scale[ESPI_ROWS][s->row];
+    double sum = 0.0;
+    for (size_t j = 0; j < s->to - s->from; j++) {
+        if (b->symmetric && s->from + j == s->row) continue;
+        const double moved = a[j] * v[j];
+        self->side[ESPI_COLS][s->from + j] -= 0.5 * moved * scale[j] * scale[j];
+        sum += moved;
+    }
+    self->side[b->symmetric ? ESPI_COLS : ESPI_ROWS][s->row] -= 0.5 * sum * mine * mine;
+}
+
+/* The derivatives of weights, and the adjoints of self-values, from the adjoints and values of all ops. */
+static void add_sums(const espi_reverse *r, size_t op, const espi_slice *s, espi_sums *sums)
+{
+    const espi_bound *b = r->workspace->bound;
+    for (size_t k = espi_first_op(b->kernel, op); k <= op; k++) {
+        const espi_op *o = &b->kernel->op[k];
+        const double *a = r->adjoint + k * r->width, *u = r->value + o->left * r->width;
+        double sum = 0.0;
+        if (o->kind == ESPI_NORM) add_selves(b, k, s, a, r->value + k * r->width, &sums->self[k]);
+        if (o->kind != ESPI_SCALE) continue;
+        for (size_t j = 0; j < s->to - s->from; j++) sum += a[j] * u[j];
+        sums->gradient[espi_op_place(b->kernel, k)] += sum;
+    }
+}
+
+/* The values of weights and of the norm below them from the Gram matrix. Of a symmetric one only what is above the
+ * diagonal is there. */
+static void take_values(const gradient_sums *j, espi_reverse *r, const espi_slice *s)
+{
+    const espi_bound *b = j->bound;
+    const espi_op *op = b->kernel->op;
+    const size_t last = b->kernel->ops - 1, columns = b->count[ESPI_COLS];
+    double *v = r->value + last * r->width, weight = 1.0;
+    size_t k = last;
+    for (; op[k].kind == ESPI_SCALE; k = op[k].left) weight *= op[k].number;
+    if (b->symmetric) {
+        for (size_t i = 0; i < s->row; i++) v[i] = j->gram[i * columns + s->row];
+        v[s->row] = b->norm[k].self[ESPI_ROWS][s->row].m > 0.0 ? weight : 0.0;
+    } else {
+        memcpy(v, j->gram + s->row * columns, s->to * sizeof *v);
+    }
+    for (k = last; op[k].kind == ESPI_SCALE; k = op[k].left)
+        for (size_t i = 0; i < s->to; i++)
+            r->value[op[k].left * r->width + i] = r->value[k * r->width + i] / op[k].number;
+}
+
+/* From the adjoints of the last op to all sums. */
+static esp_status back_row(const gradient_sums *j, espi_reverse *r, const espi_slice *s, espi_sums *sums,
+                           esp_error *err)
+{
+    const size_t last = j->bound->kernel->ops - 1;
+    const bool suffices = gram_suffices(j), late = j->linear && !suffices;
+    esp_status status = ESP_OK;
+    if (suffices) take_values(j, r, s);
+    else if (!late) status = espi_forward(r, j->needed, last, s, err);
+    if (status != ESP_OK) return status;
+    espi_backward_ops(r, last, s);
+    status = back_leaves(r, late ? j->needed : NULL, last, s, sums->gradient, err);
+    if (status == ESP_OK && late) status = forward(r, j->needed, false, last, s, err);
+    if (status == ESP_OK) add_sums(r, last, s, sums);
     return status;
 }
 
 static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = j->bound;
-    const size_t last = b->kernel->ops - 1, columns = b->count[ESPI_COLS];
+    const size_t columns = b->count[ESPI_COLS];
     const espi_slice s = {.row = row, .to = b->symmetric ? row + 1 : columns};
-    double *a = r->adjoint + last * r->width;
-    esp_status status = ESP_OK;
-    if (gram_suffices(j)) take_values(j, r, &s);
-    else status = espi_forward(r, j->needed, last, &s, err);
-    if (status != ESP_OK) return status;
+    double *a = r->adjoint + (b->kernel->ops - 1) * r->width;
     memcpy(a, j->weight + row * columns, s.to * sizeof *a);
     for (size_t k = 0; b->symmetric && k < row; k++) a[k] *= 2.0; /* the upper triangle is as the lower */
-    return espi_backward_ops(r, last, &s, sums, err);
+    return back_row(j, r, &s, sums, err);
 }
 
 static esp_status one_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
@@ -263,7 +332,10 @@ static esp_status back_diagonal(const gradient_sums *j, size_t op, espi_side sid
     if (status == ESP_OK) status = espi_forward(r, j->needed, op, &s, err);
     if (status != ESP_OK) return status;
     if (s.to > 0) memcpy(r->adjoint + op * r->width, weight, s.to * sizeof *weight);
-    return espi_backward_ops(r, op, &s, sums, err);
+    espi_backward_ops(r, op, &s);
+    status = back_leaves(r, NULL, op, &s, sums->gradient, err);
+    if (status == ESP_OK) add_sums(r, op, &s, sums);
+    return status;
 }
 
 static esp_status back_norms(const gradient_sums *j, esp_error *err)
@@ -290,6 +362,7 @@ static void free_buffers(gradient_sums *j, int workers)
 static esp_status make_buffers(gradient_sums *j, int workers, esp_error *err)
 {
     j->needed = espi_needed_values(j->bound->kernel);
+    j->linear = is_linear(j->bound->kernel);
     j->reverse = espi_alloc_zero((size_t)workers, sizeof *j->reverse);
     j->chunk = espi_alloc_zero(j->chunks, sizeof *j->chunk);
     bool ok = j->needed != NULL && j->reverse != NULL && j->chunk != NULL;

@@ -112,7 +112,7 @@ static esp_status add_pair(const pair_gradients *j, const pair_worker *w, const 
         if (a == 0.0) continue;
         if (o->kind == ESPI_LEAF_OP && w->part[o->left] != NULL)
             status = kernel->leaf[o->left].class->gradient(w->part[o->left], w->workspace[o->left], leaf_row, 0, 1, &a,
-                                                           gradient + j->place[k], err);
+                                                           NULL, gradient + j->place[k], err);
         if (o->kind == ESPI_SCALE) gradient[j->place[k]] += a * r->value[o->left * r->width + at];
         if (o->kind == ESPI_NORM && row != col) add_selves(j, k, row, col, a * r->value[k * r->width + at], gradient);
     }
@@ -150,8 +150,8 @@ static esp_status make_selves(pair_gradients *j, esp_error *err)
         status = j->self[k] == NULL ? espi_no_memory(err) : espi_forward(&j->diagonal, j->needed, operand, &s, err);
         if (status != ESP_OK) break;
         set_ones(&j->diagonal, operand, s.to);
-        status = espi_backward_ops(&j->diagonal, operand, &s, NULL, err);
-        if (status == ESP_OK) status = espi_parallel(j->run, "preparing the gradient", s.to, one_self, j, err);
+        espi_backward_ops(&j->diagonal, operand, &s);
+        status = espi_parallel(j->run, "preparing the gradient", s.to, one_self, j, err);
     }
     return status;
 }
@@ -183,8 +183,8 @@ static esp_status one_row(void *context, size_t item, const espi_worker *thread,
     if (status == ESP_OK) status = espi_forward(r, j->needed, last, &s, err);
     if (status != ESP_OK) return status;
     set_ones(r, last, s.to);
-    status = espi_backward_ops(r, last, &s, NULL, err);
-    if (status == ESP_OK) status = bind_leaves(j, w, item, j->data, err);
+    espi_backward_ops(r, last, &s);
+    status = bind_leaves(j, w, item, j->data, err);
     for (size_t i = 0; status == ESP_OK && i < s.to; i++) {
         memset(w->gradient, 0, j->places * sizeof *w->gradient);
         status = add_pair(j, w, r, last, i, i, item, i, w->gradient, err);

@@ -31,8 +31,8 @@ void espi_reverse_end(espi_reverse *reverse);
 
 /* Computes the values of the ops up to `op` that are needed. ESP_ERR_RANGE if one does not fit a double. */
 esp_status espi_forward(espi_reverse *reverse, const bool *needed, size_t op, const espi_slice *span, esp_error *err);
-/* From the adjoints of `op`, which are set, to those of all ops below it, and to
- * the sums; `sums` NULL: adjoints only. */
-esp_status espi_backward_ops(espi_reverse *reverse, size_t op, const espi_slice *span, espi_sums *sums, esp_error *err);
+/* From the adjoints of `op`, which are set, to those of all ops below it. Of values, only those below products and
+ * powers are read. */
+void espi_backward_ops(espi_reverse *reverse, size_t op, const espi_slice *span);
 
 #endif

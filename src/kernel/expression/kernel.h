@@ -130,9 +130,10 @@ struct espi_kernel_class {
 
     /* For all hyperparameters of the leaf at once, gradient[p] += sum_j weight[j - from] dK(row, j)/d value[p],
      * j = from .. to-1; p past the class's parameters stands for leaf->symbol[p - parameters]. It costs a few rows,
-     * whatever their number; values that overflow make it not finite. NULL: not differentiable. */
+     * whatever their number; values that overflow make it not finite. `value`: unless it is NULL, it gets what `row`
+     * would give, up to rounding. NULL: not differentiable. */
     esp_status (*gradient)(const espi_part *part, void *workspace, size_t row, size_t from, size_t to,
-                           const double *weight, double *gradient, esp_error *err);
+                           const double *weight, double *value, double *gradient, esp_error *err);
     /* The same for self-values: gradient[p] += sum_i weight[i] dK(i, i)/d value[p] over all examples of one side. */
     esp_status (*gradient_diagonal)(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
                                     double *gradient, esp_error *err);

@@ -327,7 +327,7 @@ static esp_status make_full(const gtk_part *t, const esp_run *run, espi_part **o
 }
 
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     workspace *w = pointer;
     const size_t n = to - from;
@@ -345,6 +345,7 @@ static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_
     const espi_plan plan = plan_of(view(part), ESPI_ROWS, i);
     status = espi_gtk_match_row(w->matcher, &plan, from, to, ESPI_GTK_LANES, w->rows, err);
     if (status == ESP_OK) espi_lanes_weigh(w->rows, n, ESPI_GTK_LANES, weight, out);
+    if (status == ESP_OK && value != NULL) memcpy(value, w->rows, n * sizeof *value);
     return status;
 }
 

@@ -85,11 +85,12 @@ static double table_one(const espi_ptk_values *v, const espi_ptk_cells *cells, d
 
 /* --------------------------------------- many vertices and lanes, side by side */
 
-/* S by chains; p is as long as cells->value, s as long as one number. */
-static inline void chain_lanes(const espi_ptk_values *v, const espi_ptk_cells *cells, size_t lanes, double *restrict p,
-                               double *restrict s)
+/* S by chains; p is as long as cells->value, s as long as one number. `n` and `lanes` are those of the cells, told by
+ * the caller, who knows that they are few. */
+static inline void chain_lanes(const espi_ptk_values *v, const espi_ptk_cells *cells, size_t n, size_t lanes,
+                               double *restrict p, double *restrict s)
 {
-    const size_t n = cells->n, size = n * lanes;
+    const size_t size = n * lanes;
     size_t gaps;
     for (size_t x = 0; x < size; x++) s[x] = 0.0;
     for (size_t i = 0; i < cells->count; i++) {
@@ -122,12 +123,12 @@ static inline void decay(double *restrict number, size_t n, size_t lanes, double
     for (size_t x = ESPI_PTK_MU * n; x < lanes * n; x++) number[x] *= lambda;
 }
 
-/* S by the table. `ended` has room for a row of it and two numbers more. Adds to what earlier rows gave. */
-static inline void table_lanes(const espi_ptk_values *v, const espi_ptk_cells *cells, size_t lanes,
+/* S by the table, likewise. `ended` has room for a row of it and two numbers more. Adds to what earlier rows gave. */
+static inline void table_lanes(const espi_ptk_values *v, const espi_ptk_cells *cells, size_t n, size_t lanes,
                                double *restrict ended, double *restrict s)
 {
     const double lambda = v->lambda;
-    const size_t n = cells->n, size = n * lanes, width = cells->q;
+    const size_t size = n * lanes, width = cells->q;
     double *restrict row = ended + width * size, *restrict corner = row + size;
     for (size_t k = cells->from, c = 0; k < cells->to; k++) {
         for (size_t x = 0; x < size; x++) row[x] = corner[x] = 0.0;
@@ -156,25 +157,37 @@ static inline void table_lanes(const espi_ptk_values *v, const espi_ptk_cells *c
 HOT static void chain_many(const espi_ptk_values *v, const espi_ptk_cells *cells, double *restrict p,
                            double *restrict s)
 {
-    chain_lanes(v, cells, 1, p, s);
+    chain_lanes(v, cells, cells->n, 1, p, s);
 }
 
 HOT static void chain_slopes(const espi_ptk_values *v, const espi_ptk_cells *cells, double *restrict p,
                              double *restrict s)
 {
-    chain_lanes(v, cells, ESPI_PTK_LANES, p, s);
+    chain_lanes(v, cells, cells->n, ESPI_PTK_LANES, p, s);
+}
+
+HOT static void chain_slopes_of_one(const espi_ptk_values *v, const espi_ptk_cells *cells, double *restrict p,
+                                    double *restrict s)
+{
+    chain_lanes(v, cells, 1, ESPI_PTK_LANES, p, s);
 }
 
 HOT static void table_many(const espi_ptk_values *v, const espi_ptk_cells *cells, double *restrict ended,
                            double *restrict s)
 {
-    table_lanes(v, cells, 1, ended, s);
+    table_lanes(v, cells, cells->n, 1, ended, s);
 }
 
 HOT static void table_slopes(const espi_ptk_values *v, const espi_ptk_cells *cells, double *restrict ended,
                              double *restrict s)
 {
-    table_lanes(v, cells, ESPI_PTK_LANES, ended, s);
+    table_lanes(v, cells, cells->n, ESPI_PTK_LANES, ended, s);
+}
+
+HOT static void table_slopes_of_one(const espi_ptk_values *v, const espi_ptk_cells *cells, double *restrict ended,
+                                    double *restrict s)
+{
+    table_lanes(v, cells, 1, ESPI_PTK_LANES, ended, s);
 }
 
 /* ------------------------------------------------------------------- mu S */
@@ -208,7 +221,7 @@ static double *by_table(const espi_ptk_values *v, espi_ptk_cells *cells, double 
     if (s == NULL) return NULL;
     for (size_t x = 0; x < values && cells->from == 0; x++) s[x] = 0.0;
     for (size_t x = 0; x < cells->q * values && cells->from == 0; x++) ended[x] = 0.0;
-    if (cells->lanes > 1) table_slopes(v, cells, ended, s);
+    if (cells->lanes > 1) (cells->n > 1 ? table_slopes : table_slopes_of_one)(v, cells, ended, s);
     else if (cells->n > 1) table_many(v, cells, ended, s);
     else *s = table_one(v, cells, ended, *s);
     return s;
@@ -218,7 +231,7 @@ static double *by_chains(const espi_ptk_values *v, espi_ptk_cells *cells, double
 {
     double *p, *s = make_room(cells, cells->count, &p, out);
     if (s == NULL) return NULL;
-    if (cells->lanes > 1) chain_slopes(v, cells, p, s);
+    if (cells->lanes > 1) (cells->n > 1 ? chain_slopes : chain_slopes_of_one)(v, cells, p, s);
     else if (cells->n > 1) chain_many(v, cells, p, s);
     else *s = chain_one(v, cells, p);
     return s;

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/status.h"
 #include "base/hot.h"
-#include "kernel/tree/lanes.h"
 #include "kernel/partial_tree/match.h"
 
 #include <string.h>
@@ -24,7 +23,6 @@ void espi_ptk_matcher_free(espi_ptk_matcher *m)
     espi_free(m->met);
     espi_free(m->cell);
     espi_ptk_cells_free(&m->table);
-    espi_free(m->rows);
     espi_free(m->counts);
     espi_free(m);
 }
@@ -67,21 +65,34 @@ HOT static void add_small_sums(double *restrict out, const uint16_t *restrict to
 
 /* ------------------------------------------------------- what is done with w */
 
-typedef struct sink { /* a row to scatter over, or weights to multiply with */
+typedef struct sink { /* what w goes to: a row, the gradient of a weighted row, or scores */
     size_t from, to;
-    size_t lanes;                  /* of a row; of scores: 1 */
-    double *out;                   /* lane after lane */
-    const espi_ptk_folded *folded; /* NULL: a row */
+    size_t lanes;                  /* of w */
+    double *out;                   /* the row; NULL: it is not asked for */
+    const double *weight;          /* of the row's derivatives; NULL: these are not asked for */
+    double *gradient;              /* by lane; that of the values has no meaning */
+    const espi_ptk_folded *folded; /* NULL: no scores */
     double *score;
     const double *value; /* the constant that the sums of counts of frequent names are to be multiplied with */
     size_t most;         /* that such a sum can have reached; 0: all are 0 */
 } sink;
 
+/* Of `times` occurrences, weighted, all worth `value`: their derivatives. */
+static void add_constant(const sink *s, const double *value, double times)
+{
+    for (size_t lane = 1; lane < s->lanes; lane++) s->gradient[lane] += times * value[lane];
+}
+
 static void add_waiting(const espi_ptk_matcher *m, sink *s)
 {
     const size_t n = s->to - s->from;
     if (s->most == 0) return;
-    for (size_t lane = 0; lane < s->lanes; lane++) add_small_sums(s->out + lane * n, m->counts, n, s->value[lane]);
+    if (s->out != NULL) add_small_sums(s->out, m->counts, n, *s->value);
+    if (s->weight != NULL) {
+        double times = 0.0;
+        for (size_t j = 0; j < n; j++) times += s->weight[j] * m->counts[j];
+        add_constant(s, s->value, times);
+    }
     memset(m->counts, 0, n * sizeof *m->counts);
     s->most = 0;
 }
@@ -111,6 +122,23 @@ static size_t skip_to(const espi_ptk_occurrence *at, size_t n, size_t from)
     return low;
 }
 
+/* Adds w of the vertices to the trees where they occur, and what these weigh, times w, to the gradient. */
+static void use_occurrences(const espi_ptk_matcher *m, uint32_t group, const struct espi_ptk_block *b, const double *w,
+                            const sink *s)
+{
+    const espi_ptk_occurrence *at = m->index->at + b->at;
+    const size_t all = b[1].at - b->at, first = skip_to(at, all, s->from), size = m->index->size[group];
+    size_t end = first;
+    for (; end < all && at[end].tree < s->to; end++)
+        if (s->out != NULL) s->out[at[end].tree - s->from] += w[at[end].item];
+    for (size_t lane = 1; lane < s->lanes; lane++) {
+        const double *slope = w + lane * size;
+        double sum = 0.0;
+        for (size_t i = first; i < end; i++) sum += s->weight[at[i].tree - s->from] * slope[at[i].item];
+        s->gradient[lane] += sum;
+    }
+}
+
 /* Uses w of the first n vertices of a shape of a group. */
 static void use_shape(const espi_ptk_matcher *m, uint32_t group, uint32_t shape, const double *w, size_t n, sink *s)
 {
@@ -118,12 +146,7 @@ static void use_shape(const espi_ptk_matcher *m, uint32_t group, uint32_t shape,
     const struct espi_ptk_block *b = &x->block[shape];
     w += b->place;
     if (s->folded == NULL) {
-        const espi_ptk_occurrence *at = x->at + b->at;
-        const size_t end = b[1].at - b->at, first = skip_to(at, end, s->from);
-        for (size_t lane = 0; lane < s->lanes; lane++, w += x->size[group]) {
-            double *out = s->out + lane * (s->to - s->from);
-            for (size_t i = first; i < end && at[i].tree < s->to; i++) out[at[i].tree - s->from] += w[at[i].item];
-        }
+        use_occurrences(m, group, b, w, s);
         return;
     }
     for (size_t k = 0; k < s->folded->outputs; k++) {
@@ -145,12 +168,13 @@ static void use_name(const espi_ptk_matcher *m, uint32_t name, double times, con
     }
     if (x->dense[name] != NULL && add_dense(m, x->dense[name], times, value, s)) return;
     const espi_ptk_occurrence *at = x->name_at + x->name_start[name];
-    const size_t end = x->name_start[name + 1] - x->name_start[name], first = skip_to(at, end, s->from);
-    for (size_t lane = 0; lane < s->lanes; lane++) {
-        double *out = s->out + lane * (s->to - s->from);
-        for (size_t i = first; i < end && at[i].tree < s->to; i++)
-            out[at[i].tree - s->from] += times * value[lane] * at[i].item;
+    const size_t end = x->name_start[name + 1] - x->name_start[name];
+    double weighted = 0.0;
+    for (size_t i = skip_to(at, end, s->from); i < end && at[i].tree < s->to; i++) {
+        if (s->out != NULL) s->out[at[i].tree - s->from] += times * *value * at[i].item;
+        if (s->weight != NULL) weighted += s->weight[at[i].tree - s->from] * at[i].item;
     }
+    if (s->weight != NULL) add_constant(s, value, times * weighted);
 }
 
 /* The constants of the tree with all others. */
@@ -370,22 +394,23 @@ static esp_status match_tree(espi_ptk_matcher *m, const espi_ptk_tree *tree, sin
     return status;
 }
 
-esp_status espi_ptk_match_row(espi_ptk_matcher *m, const espi_ptk_tree *tree, size_t from, size_t to, size_t lanes,
-                              double *out, esp_error *err)
+esp_status espi_ptk_match_row(espi_ptk_matcher *m, const espi_ptk_tree *tree, size_t from, size_t to, double *out,
+                              esp_error *err)
 {
-    sink s = {.from = from, .to = to, .lanes = lanes, .out = out};
+    sink s = {.from = from, .to = to, .lanes = 1, .out = out};
+    memset(out, 0, (to - from) * sizeof *out);
     return match_tree(m, tree, &s, err);
 }
 
 esp_status espi_ptk_match_gradient(espi_ptk_matcher *m, const espi_ptk_tree *tree, size_t from, size_t to,
-                                   const double *weight, double *gradient, esp_error *err)
+                                   const double *weight, double *value, double *gradient, esp_error *err)
 {
-    const size_t n = to - from, lanes = ESPI_PTK_LANES;
-    if (n == 0) return ESP_OK;
-    if (!espi_reserve(&m->rows, &m->row_capacity, lanes * n, sizeof *m->rows)) return espi_no_memory(err);
-    memset(m->rows, 0, lanes * n * sizeof *m->rows);
-    const esp_status status = espi_ptk_match_row(m, tree, from, to, lanes, m->rows, err);
-    if (status == ESP_OK) espi_lanes_weigh(m->rows, n, lanes, weight, gradient);
+    double sum[ESPI_PTK_LANES] = {0.0};
+    sink s = {.from = from, .to = to, .lanes = ESPI_PTK_LANES, .out = value, .weight = weight, .gradient = sum};
+    if (from == to) return ESP_OK;
+    if (value != NULL) memset(value, 0, (to - from) * sizeof *value);
+    const esp_status status = match_tree(m, tree, &s, err);
+    for (size_t lane = 1; status == ESP_OK && lane < ESPI_PTK_LANES; lane++) gradient[lane - 1] += sum[lane];
     return status;
 }
 

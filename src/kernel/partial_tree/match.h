@@ -58,10 +58,8 @@ struct espi_ptk_matcher {
     espi_ptk_cell *cell;
     size_t cells, cell_capacity;
     espi_ptk_cells table; /* the cells of one shape, with their values for vertices side by side */
-    double *rows;         /* of a gradient: those of all lanes */
-    size_t row_capacity;
-    uint16_t *counts; /* per tree: a sum of counts of names; 0 between uses */
-    size_t steps;     /* since run was asked */
+    uint16_t *counts;     /* per tree: a sum of counts of names; 0 between uses */
+    size_t steps;         /* since run was asked */
 };
 
 /* How many vertices of a shape lie in trees before `to`; the first does. */

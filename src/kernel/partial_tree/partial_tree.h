@@ -240,12 +240,13 @@ espi_ptk_matcher *espi_ptk_matcher_new(const espi_ptk_values *values, const espi
                                        const espi_ptk_link *link, const esp_run *run);
 void espi_ptk_matcher_free(espi_ptk_matcher *matcher);
 
-/* out[j - from] += K of the tree and tree j of the index; with lanes: out[lane * (to - from) + j - from]. */
-esp_status espi_ptk_match_row(espi_ptk_matcher *matcher, const espi_ptk_tree *tree, size_t from, size_t to,
-                              size_t lanes, double *out, esp_error *err);
-/* gradient[p] += sum over the trees j of weight[j - from] dK/d parameter p: lanes 1 and up of the row, weighted. */
+/* out[j - from] = K of the tree and tree j of the index. */
+esp_status espi_ptk_match_row(espi_ptk_matcher *matcher, const espi_ptk_tree *tree, size_t from, size_t to, double *out,
+                              esp_error *err);
+/* gradient[p] += sum over the trees j of weight[j - from] dK/d parameter p; and value[j - from] = K, unless it is NULL.
+ */
 esp_status espi_ptk_match_gradient(espi_ptk_matcher *matcher, const espi_ptk_tree *tree, size_t from, size_t to,
-                                   const double *weight, double *gradient, esp_error *err);
+                                   const double *weight, double *value, double *gradient, esp_error *err);
 
 /* score[k] = sum over the vertices of f[k * vertices + u] w(u), and over the names of the constants. */
 typedef struct espi_ptk_folded {
@@ -261,8 +262,9 @@ esp_status espi_ptk_match_score(espi_ptk_matcher *matcher, const espi_ptk_tree *
 /* The kernel of two trees, whatever their sides, in wide numbers. False: out of memory. */
 bool espi_ptk_wide_pair(const espi_ptk_values *values, const espi_ptk_tree *a, const espi_ptk_tree *b,
                         espi_wide *value);
-/* value[i] = K(i, i) of all trees of a side; with lanes: value[lane * trees + i]. */
+/* value[i] = K(i, i) of all trees of a side; `slopes`: their derivatives instead, that of tree i in parameter p at
+ * value[i * (ESPI_PTK_LANES - 1) + p]. */
 esp_status espi_ptk_self_values(const espi_ptk_values *values, const espi_ptk_trees *trees, const esp_run *run,
-                                size_t lanes, double *value, esp_error *err);
+                                bool slopes, double *value, esp_error *err);
 
 #endif

@@ -2,11 +2,9 @@
  * by both algorithms. */
 #include "base/alloc.h"
 #include "base/status.h"
-#include "kernel/tree/lanes.h"
 #include "kernel/partial_tree/pair.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef enum ptk_algorithm { PTK_DAG, PTK_PAIR } ptk_algorithm;
 
@@ -169,8 +167,7 @@ static esp_status row(const espi_part *part, void *pointer, size_t i, size_t fro
     workspace *w = pointer;
     if (p->algorithm == PTK_DAG) {
         const espi_ptk_tree tree = espi_ptk_tree_of(trees_of(p, ESPI_ROWS), i);
-        memset(out, 0, (to - from) * sizeof *out);
-        return espi_ptk_match_row(w->matcher, &tree, from, to, 1, out, err);
+        return espi_ptk_match_row(w->matcher, &tree, from, to, out, err);
     }
     const espi_ptk_flat *a = &flats_of(p, ESPI_ROWS)[i], *b = flats_of(p, ESPI_COLS);
     esp_status status = ESP_OK;
@@ -183,7 +180,7 @@ static esp_status diagonal(const espi_part *part, espi_side side, const esp_run 
 {
     const ptk_part *p = ptk_of(part);
     const espi_ptk_trees *trees = trees_of(p, side);
-    if (p->algorithm == PTK_DAG) return espi_ptk_self_values(&p->values, trees, run, 1, out, err);
+    if (p->algorithm == PTK_DAG) return espi_ptk_self_values(&p->values, trees, run, false, out, err);
     const espi_ptk_flat *flat = flats_of(p, side);
     espi_ptk_scratch scratch = {.run = run};
     esp_status status = ESP_OK;
@@ -262,12 +259,12 @@ static esp_status check_algorithm(const espi_part *part, esp_error *err)
 }
 
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     const esp_status status = check_algorithm(part, err);
     if (status != ESP_OK) return status;
     const espi_ptk_tree tree = espi_ptk_tree_of(trees_of(ptk_of(part), ESPI_ROWS), i);
-    return espi_ptk_match_gradient(((workspace *)pointer)->matcher, &tree, from, to, weight, out, err);
+    return espi_ptk_match_gradient(((workspace *)pointer)->matcher, &tree, from, to, weight, value, out, err);
 }
 
 static esp_status gradient_diagonal(const espi_part *part, espi_side side, const esp_run *run, const double *weight,
@@ -276,10 +273,12 @@ static esp_status gradient_diagonal(const espi_part *part, espi_side side, const
     esp_status status = check_algorithm(part, err);
     if (status != ESP_OK) return status;
     const espi_ptk_trees *trees = trees_of(ptk_of(part), side);
-    double *value = espi_alloc(trees->trees, ESPI_PTK_LANES * sizeof *value);
+    const size_t slopes = ESPI_PTK_LANES - 1;
+    double *value = espi_alloc(trees->trees, slopes * sizeof *value);
     if (value == NULL) return espi_no_memory(err);
-    status = espi_ptk_self_values(&ptk_of(part)->values, trees, run, ESPI_PTK_LANES, value, err);
-    if (status == ESP_OK) espi_lanes_weigh(value, trees->trees, ESPI_PTK_LANES, weight, out);
+    status = espi_ptk_self_values(&ptk_of(part)->values, trees, run, true, value, err);
+    for (size_t i = 0; status == ESP_OK && i < trees->trees; i++)
+        for (size_t p = 0; p < slopes; p++) out[p] += weight[i] * value[i * slopes + p];
     espi_free(value);
     return status;
 }

@@ -1,18 +1,19 @@
-/* K(T, T) of every tree: of a small one by a table of the pairs of its nodes, of a large one by an index of its own. */
+/* K(T, T) of every tree: of a small one by a table of the pairs of its nodes, of a large one, and derivatives, by an
+ * index of its own. */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/partial_tree/partial_tree.h"
 
 enum {
-    CHUNK = 32, /* trees that a thread takes at a time */
-    SMALL = 64, /* nodes; the table of their pairs stays in the cache */
-    FEW = 512   /* children of all of them */
+    SLOPES = ESPI_PTK_LANES - 1, /* derivatives */
+    CHUNK = 32,                  /* trees that a thread takes at a time */
+    SMALL = 64,                  /* nodes; the table of their pairs stays in the cache */
+    FEW = 512                    /* children of all of them */
 };
 
 typedef struct self_worker {
     espi_ptk_builder builder;
-    double *self;   /* K of the current tree, all lanes */
     double *excess; /* of nodes a >= b: excess[a * SMALL + b] */
     double *count;  /* per name: of the current tree; else 0 */
     espi_ptk_cells cells;
@@ -21,7 +22,7 @@ typedef struct self_worker {
 typedef struct ptk_self_values {
     const espi_ptk_values *values;
     const espi_ptk_trees *trees;
-    size_t lanes;
+    bool slopes; /* are asked for, not values */
     double *value;
     self_worker *worker; /* per thread */
 } ptk_self_values;
@@ -30,15 +31,13 @@ static bool start_worker(const ptk_self_values *j, self_worker *w)
 {
     if (w->excess == NULL) w->excess = espi_alloc(SMALL * SMALL, sizeof *w->excess);
     if (w->count == NULL) w->count = espi_alloc_zero(j->trees->name.count, sizeof *w->count);
-    if (w->self == NULL) w->self = espi_alloc(j->lanes, sizeof *w->self);
-    return w->excess != NULL && w->count != NULL && w->self != NULL;
+    return w->excess != NULL && w->count != NULL;
 }
 
 static void free_worker(self_worker *w)
 {
     espi_ptk_builder_free(&w->builder);
     espi_ptk_cells_free(&w->cells);
-    espi_free(w->self);
     espi_free(w->excess);
     espi_free(w->count);
 }
@@ -131,8 +130,10 @@ static esp_status large_value(const ptk_self_values *j, size_t i, espi_ptk_build
     esp_status status = matcher == NULL ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) {
         const espi_ptk_tree tree = espi_ptk_tree_of(&trees, 0);
-        for (size_t lane = 0; lane < j->lanes; lane++) value[lane] = 0.0;
-        status = espi_ptk_match_row(matcher, &tree, 0, 1, j->lanes, value, err);
+        const double one = 1.0;
+        for (size_t p = 0; j->slopes && p < SLOPES; p++) value[p] = 0.0;
+        if (j->slopes) status = espi_ptk_match_gradient(matcher, &tree, 0, 1, &one, NULL, value, err);
+        else status = espi_ptk_match_row(matcher, &tree, 0, 1, value, err);
     }
     espi_ptk_matcher_free(matcher);
     espi_ptk_link_free(&link);
@@ -151,21 +152,20 @@ static esp_status self_chunk(void *context, size_t item, const espi_worker *thre
     for (size_t i = item * CHUNK; status == ESP_OK && i < end; i++) {
         const espi_ptk_tree tree = espi_ptk_tree_of(j->trees, i);
         const size_t children = j->trees->tree[i + 1].child - j->trees->tree[i].child;
-        if (tree.nodes > SMALL || children > FEW || j->lanes > 1)
-            status = large_value(j, i, &w->builder, thread->run, w->self, err);
-        else if (!small_value(j, &tree, w, w->self)) status = espi_no_memory(err);
-        for (size_t lane = 0; status == ESP_OK && lane < j->lanes; lane++)
-            j->value[lane * j->trees->trees + i] = w->self[lane];
+        double *value = j->value + i * (j->slopes ? SLOPES : 1);
+        if (tree.nodes > SMALL || children > FEW || j->slopes)
+            status = large_value(j, i, &w->builder, thread->run, value, err);
+        else if (!small_value(j, &tree, w, value)) status = espi_no_memory(err);
     }
     return status;
 }
 
 esp_status espi_ptk_self_values(const espi_ptk_values *values, const espi_ptk_trees *trees, const esp_run *run,
-                                size_t lanes, double *value, esp_error *err)
+                                bool slopes, double *value, esp_error *err)
 {
     const size_t items = (trees->trees + CHUNK - 1) / CHUNK;
     const int workers = espi_worker_count(run, items);
-    ptk_self_values j = {.values = values, .trees = trees, .lanes = lanes, .value = value};
+    ptk_self_values j = {.values = values, .trees = trees, .slopes = slopes, .value = value};
     j.worker = espi_alloc_zero((size_t)workers, sizeof *j.worker);
     if (j.worker == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "preparing the norms", items, self_chunk, &j, err);

@@ -41,7 +41,7 @@ typedef struct workspace {
     espi_seq_matcher *matcher;
     espi_seq_scratch scratch;
     espi_seq_walk *walk;
-    double *slope; /* of a row */
+    double *slope; /* of a row, and room for its values */
     size_t capacity;
 } workspace;
 
@@ -274,17 +274,21 @@ static esp_status slopes_of(const seq_part *p, const esp_run *run, const espi_se
     return status;
 }
 
-static esp_status slope_row(const seq_part *p, workspace *w, size_t i, size_t from, size_t to, double *out,
-                            esp_error *err)
+/* The derivatives of a row, and its values unless `value` is NULL. `self`: K(i, i) counts. */
+static esp_status slope_row(const seq_part *p, workspace *w, size_t i, size_t from, size_t to, bool self, double *value,
+                            double *slope, esp_error *err)
 {
+    double same;
     const espi_seqs rows = rows_of(p);
     const espi_seq a = espi_seq_of(&rows, i);
     const espi_seq_block *block;
-    if (p->slopes == NULL) return espi_seq_slope_row(w->matcher, &a, from, to, out, err);
+    if (p->slopes == NULL) /* values come with it */
+        return espi_seq_slope_row(w->matcher, &a, from, to, value != NULL ? value : slope + (to - from), slope, err);
     const esp_status status = slopes_of(p, w->scratch.run, &block, err);
     if (status != ESP_OK) return status;
-    espi_seq_block_slope_row(&p->block, block, i, from, to, out);
-    return i < from || i >= to ? ESP_OK : espi_seq_slope(&p->rule, &a, &a, &w->scratch, &out[i - from], err);
+    if (value != NULL) espi_seq_block_row(&p->block, i, from, to, value);
+    espi_seq_block_slope_row(&p->block, block, i, from, to, slope);
+    return self ? espi_seq_slope(&p->rule, &a, &a, &w->scratch, &same, &slope[i - from], err) : ESP_OK;
 }
 
 /* Sums up in order. A weight of 0 leaves out what may have overflown. */
@@ -297,15 +301,18 @@ static double weighted_sum(const double *weight, const double *slope, size_t cou
 }
 
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     const seq_part *p = view(part);
     workspace *w = pointer;
+    const size_t n = to - from;
+    const bool self = i >= from && i < to && weight[i - from] != 0.0; /* of a norm it is 0 */
     esp_status status = check_gradient(p, err);
-    if (status != ESP_OK || is_constant(p) || from == to) return status;
-    if (!espi_reserve(&w->slope, &w->capacity, to - from, sizeof *w->slope)) return espi_no_memory(err);
-    status = slope_row(p, w, i, from, to, w->slope, err);
-    if (status == ESP_OK) out[LAMBDA] += weighted_sum(weight, w->slope, to - from);
+    if (status != ESP_OK || n == 0) return status;
+    if (is_constant(p)) return value == NULL ? ESP_OK : row(part, pointer, i, from, to, value, err);
+    if (!espi_reserve(&w->slope, &w->capacity, 2 * n, sizeof *w->slope)) return espi_no_memory(err);
+    status = slope_row(p, w, i, from, to, self, value, w->slope, err);
+    if (status == ESP_OK) out[LAMBDA] += weighted_sum(weight, w->slope, n);
     return status;
 }
 

@@ -59,6 +59,16 @@ void espi_seq_interleave(const espi_seq *b, size_t count, size_t length, double 
         for (size_t j = 0; j < b[l].length; j++) symbol[j * ESPI_LANES + l] = b[l].factor[b[l].token[j]];
 }
 
+double *espi_seq_room(espi_seq_scratch *s, size_t count)
+{
+    enum { LINE = 64 }; /* bytes that a processor fetches at a time: numbers of all lanes shall not straddle two */
+    const size_t more = LINE / sizeof *s->value;
+    if (count > SIZE_MAX / LINE - more || !espi_reserve(&s->value, &s->capacity, count + more, sizeof *s->value))
+        return NULL;
+    const size_t beyond = (uintptr_t)s->value % LINE;
+    return beyond == 0 ? s->value : s->value + (LINE - beyond) / sizeof *s->value;
+}
+
 typedef struct lanes {
     const espi_seq_rule *rule;
     size_t length, size; /* tokens of the longest; numbers in a row */
@@ -88,8 +98,9 @@ esp_status espi_seq_values(const espi_seq_rule *rule, const espi_seq *a, const e
     const bool all = rule->n >= (a->length < w.length ? a->length : w.length);
     const size_t levels = all ? 1 : rule->n;
     w.size = w.length * ESPI_LANES;
-    if (!espi_reserve(&s->value, &s->capacity, (2 * levels + 1) * w.size, sizeof *s->value)) return espi_no_memory(err);
-    w.symbol = s->value;
+    if (levels > SIZE_MAX / 64 / w.size) return espi_no_memory(err);
+    w.symbol = espi_seq_room(s, (2 * levels + 1) * w.size);
+    if (w.symbol == NULL) return espi_no_memory(err);
     w.ending = w.symbol + w.size;
     w.carried = w.ending + levels * w.size;
     espi_seq_interleave(b, count, w.length, w.symbol);

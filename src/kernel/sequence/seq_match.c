@@ -7,10 +7,11 @@
  *                                  J_{m-1}(y) lambda^((i_x - i_y - 1) + (j_x - j_y - 1))
  *
  * and so its derivative in lambda, by the product rule. Two sentences have few words in common. Where there are so many
- * matches that the sums over y would take longer than all pairs of tokens, these are taken, for several columns at a
- * time if that can be. */
+ * matches that the sums over y would take longer than all pairs of tokens, these are taken, for several columns of
+ * about the same length at a time if that can be. */
 #include "base/alloc.h"
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/status.h"
 #include "kernel/sequence/sequence.h"
 
@@ -34,12 +35,15 @@ struct espi_seq_matcher {
     match *match;
     double *ending; /* J_m of the matches of one column */
     size_t match_capacity, ending_capacity;
-    espi_seq batch[ESPI_LANES]; /* columns that wait for the lanes, and where their values go */
-    double *batch_out[ESPI_LANES];
-    size_t batched;
+    uint64_t waiting[CHUNK]; /* columns of the chunk for the lanes: length << 32 | number in the chunk */
+    size_t waits;
     espi_seq_scratch scratch;
-    bool slope; /* derivatives in lambda are asked for, not values */
 };
+
+typedef struct results { /* of the columns of a chunk, or of one */
+    double *value;
+    double *slope; /* the derivatives in lambda; NULL: these are not asked for */
+} results;
 
 /* -------------------------------------------------------------------- index */
 
@@ -173,26 +177,27 @@ static double sum_levels(const espi_seq_matcher *m, const match *x, size_t match
     return sum;
 }
 
-/* The derivative of sum_all. Those of J_m stand behind all J_m, here and below. */
-static double sum_all_slopes(const espi_seq_matcher *m, const match *x, size_t matches)
+/* sum_all, and its derivative. Those of J_m stand behind all J_m, here and below. */
+static double sum_all_slopes(const espi_seq_matcher *m, const match *x, size_t matches, double *slope)
 {
     double sum = 0.0, *d_ending = m->ending + matches;
     for (size_t k = 0; k < matches; k++) {
         double longer = 0.0, d_longer = 0.0;
         for (size_t y = 0; y < k; y++) {
-            const double weight = step(m->index, x[y], x[k]), slope = step_slope(m->index, x[y], x[k]);
+            const double weight = step(m->index, x[y], x[k]), change = step_slope(m->index, x[y], x[k]);
             longer += m->ending[y] * weight;
-            d_longer += d_ending[y] * weight + m->ending[y] * slope;
+            d_longer += d_ending[y] * weight + m->ending[y] * change;
         }
         m->ending[k] = 1.0 + longer;
         d_ending[k] = d_longer;
-        sum += d_longer;
+        sum += longer;
+        *slope += d_longer;
     }
     return sum;
 }
 
-/* The derivative of sum_levels. */
-static double sum_level_slopes(const espi_seq_matcher *m, const match *x, size_t matches, size_t levels)
+/* sum_levels, and its derivative. */
+static double sum_level_slopes(const espi_seq_matcher *m, const match *x, size_t matches, size_t levels, double *slope)
 {
     double sum = 0.0;
     for (size_t k = 0; k < matches; k++) {
@@ -202,64 +207,80 @@ static double sum_level_slopes(const espi_seq_matcher *m, const match *x, size_t
             d_to[l] = 0.0;
         }
         for (size_t y = 0; y < k; y++) {
-            const double weight = step(m->index, x[y], x[k]), slope = step_slope(m->index, x[y], x[k]);
+            const double weight = step(m->index, x[y], x[k]), change = step_slope(m->index, x[y], x[k]);
             const double *from = m->ending + y * levels, *d_from = from + matches * levels;
-            if (weight == 0.0 && slope == 0.0) continue;
+            if (weight == 0.0 && change == 0.0) continue;
             for (size_t l = 1; l < levels; l++) {
                 to[l] += weight * from[l - 1];
-                d_to[l] += weight * d_from[l - 1] + slope * from[l - 1];
+                d_to[l] += weight * d_from[l - 1] + change * from[l - 1];
             }
         }
-        for (size_t l = 1; l < levels; l++) sum += d_to[l];
+        for (size_t l = 1; l < levels; l++) sum += to[l];
+        for (size_t l = 1; l < levels; l++) *slope += d_to[l];
     }
     return sum;
 }
 
-static double sum_slopes(const espi_seq_matcher *m, const match *x, size_t matches, size_t levels)
-{
-    return levels == 1 ? sum_all_slopes(m, x, matches) : sum_level_slopes(m, x, matches, levels);
-}
-
-static esp_status sum_column(espi_seq_matcher *m, const match *x, size_t matches, double *out, esp_error *err)
+/* Adds what a column has beyond single tokens. */
+static esp_status sum_column(espi_seq_matcher *m, const match *x, size_t matches, results out, esp_error *err)
 {
     if (matches == 2) {
-        *out += m->slope ? step_slope(m->index, x[0], x[1]) : step(m->index, x[0], x[1]);
+        *out.value += step(m->index, x[0], x[1]);
+        if (out.slope != NULL) *out.slope += step_slope(m->index, x[0], x[1]);
         return ESP_OK;
     }
     const size_t levels = m->rule->n < matches ? m->rule->n : 1;
     if (levels > SIZE_MAX / 32 / matches ||
-        !espi_reserve(&m->ending, &m->ending_capacity, levels * matches * (m->slope ? 2 : 1), sizeof *m->ending))
+        !espi_reserve(&m->ending, &m->ending_capacity, levels * matches * (out.slope != NULL ? 2 : 1),
+                      sizeof *m->ending))
         return espi_no_memory(err);
-    if (m->slope) *out += sum_slopes(m, x, matches, levels);
-    else *out += levels == 1 ? sum_all(m, x, matches) : sum_levels(m, x, matches, levels);
+    if (out.slope == NULL) *out.value += levels == 1 ? sum_all(m, x, matches) : sum_levels(m, x, matches, levels);
+    else if (levels == 1) *out.value += sum_all_slopes(m, x, matches, out.slope);
+    else *out.value += sum_level_slopes(m, x, matches, levels, out.slope);
     m->scratch.work += levels * matches * matches / 2;
     return ESP_OK;
 }
 
-static esp_status empty_batch(espi_seq_matcher *m, const espi_seq *a, esp_error *err)
+static results result_at(results out, size_t column)
 {
-    double value[ESPI_LANES];
-    if (m->batched == 0) return ESP_OK;
-    const esp_status status =
-        (m->slope ? espi_seq_slopes : espi_seq_values)(m->rule, a, m->batch, m->batched, &m->scratch, value, err);
-    for (size_t l = 0; status == ESP_OK && l < m->batched; l++) *m->batch_out[l] = value[l];
-    m->batched = 0;
+    return (results){.value = out.value + column, .slope = out.slope == NULL ? NULL : out.slope + column};
+}
+
+/* The columns that wait for the lanes; those of about the same length together, as the longest says how long it takes.
+ */
+static esp_status run_lanes(espi_seq_matcher *m, const espi_seq *a, size_t from, results out, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    espi_sort_keys(m->waiting, m->waits);
+    for (size_t first = 0; status == ESP_OK && first < m->waits; first += ESPI_LANES) {
+        const size_t count = m->waits - first < ESPI_LANES ? m->waits - first : ESPI_LANES;
+        double value[ESPI_LANES], slope[ESPI_LANES];
+        espi_seq b[ESPI_LANES];
+        for (size_t l = 0; l < count; l++) b[l] = espi_seq_of(m->cols, from + (uint32_t)m->waiting[first + l]);
+        if (out.slope == NULL) status = espi_seq_values(m->rule, a, b, count, &m->scratch, value, err);
+        else status = espi_seq_slopes(m->rule, a, b, count, &m->scratch, value, slope, err);
+        for (size_t l = 0; status == ESP_OK && l < count; l++) {
+            const results to = result_at(out, (uint32_t)m->waiting[first + l]);
+            *to.value = value[l];
+            if (to.slope != NULL) *to.slope = slope[l];
+        }
+    }
     return status;
 }
 
 /* Computes a column by all pairs of tokens, now or with others, if it has that many matches. */
-static esp_status take_dense(espi_seq_matcher *m, const espi_seq *a, size_t column, size_t *matches, double *out,
-                             esp_error *err)
+static esp_status take_dense(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t column, size_t *matches,
+                             results out, esp_error *err)
 {
-    const espi_seq b = espi_seq_of(m->cols, column);
+    const espi_seq b = espi_seq_of(m->cols, from + column);
     const bool lanes = b.length <= ESPI_LANE_LENGTH && espi_seq_plain(a) && espi_seq_plain(&b);
     const double squared = (double)*matches * (double)*matches, cells = 2.0 * (double)a->length * (double)b.length;
     if (squared * (lanes ? FASTER : 1) <= cells) return ESP_OK;
     *matches = 0;
-    if (!lanes) return (m->slope ? espi_seq_slope : espi_seq_value)(m->rule, a, &b, &m->scratch, out, err);
-    m->batch[m->batched] = b;
-    m->batch_out[m->batched++] = out;
-    return m->batched == ESPI_LANES ? empty_batch(m, a, err) : ESP_OK;
+    if (lanes) m->waiting[m->waits++] = (uint64_t)b.length << 32 | column;
+    else if (out.slope == NULL) return espi_seq_value(m->rule, a, &b, &m->scratch, out.value, err);
+    else return espi_seq_slope(m->rule, a, &b, &m->scratch, out.value, out.slope, err);
+    return ESP_OK;
 }
 
 /* Whether columns have so many matches on average that counting them costs more than it can save. */
@@ -305,7 +326,7 @@ static void gather(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t t
 }
 
 /* The columns whose matches are to be gathered, `total` in all. */
-static esp_status sum_sparse(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, size_t total, double *out,
+static esp_status sum_sparse(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, size_t total, results out,
                              esp_error *err)
 {
     esp_status status = ESP_OK;
@@ -313,52 +334,54 @@ static esp_status sum_sparse(espi_seq_matcher *m, const espi_seq *a, size_t from
     gather(m, a, from, to);
     for (size_t k = 0; status == ESP_OK && k < to - from; k++)
         if (m->matches[k] > 1)
-            status = sum_column(m, m->match + m->end[k] - m->matches[k], m->matches[k], &out[k], err);
+            status = sum_column(m, m->match + m->end[k] - m->matches[k], m->matches[k], result_at(out, k), err);
     return status;
 }
 
-static esp_status chunk(espi_seq_matcher *m, const espi_seq *a, bool dense, size_t from, size_t to, double *out,
+static esp_status chunk(espi_seq_matcher *m, const espi_seq *a, bool dense, size_t from, size_t to, results out,
                         esp_error *err)
 {
     esp_status status = ESP_OK;
     size_t total = 0;
+    m->waits = 0;
     if (dense) memset(m->matches, 0xFF, sizeof m->matches); /* as many as one can think of */
     else count(m, a, from, to);
-    for (size_t j = from; status == ESP_OK && j < to; j++) {
-        size_t *matches = &m->matches[j - from];
-        out[j - from] = m->slope ? 0.0 : (double)*matches; /* those of length 1 */
+    for (size_t k = 0; status == ESP_OK && k < to - from; k++) {
+        size_t *matches = &m->matches[k];
+        out.value[k] = (double)*matches; /* those of length 1 */
+        if (out.slope != NULL) out.slope[k] = 0.0;
         if (m->rule->n == 1) *matches = 0;
-        if (*matches > 4) status = take_dense(m, a, j, matches, &out[j - from], err);
-        m->end[j - from] = total;
+        if (*matches > 4) status = take_dense(m, a, from, k, matches, result_at(out, k), err);
+        m->end[k] = total;
         if (*matches > 1) total += *matches;
     }
-    if (status == ESP_OK) status = empty_batch(m, a, err);
-    m->batched = 0; /* also after a failure */
+    if (status == ESP_OK) status = run_lanes(m, a, from, out, err);
     if (status == ESP_OK && total > 0) status = sum_sparse(m, a, from, to, total, out, err);
     if (status == ESP_OK)
         status = espi_progress_at_times(m->scratch.run, "computing the kernel", &m->scratch.work, err);
     return status;
 }
 
-static esp_status chunks(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out, esp_error *err)
+static esp_status chunks(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, results out, esp_error *err)
 {
     esp_status status = ESP_OK;
     const bool dense = a->length > 0 && is_dense(m, a);
-    if (a->length == 0) memset(out, 0, (to - from) * sizeof *out);
+    for (size_t k = 0; a->length == 0 && k < to - from; k++) {
+        out.value[k] = 0.0;
+        if (out.slope != NULL) out.slope[k] = 0.0;
+    }
     for (size_t at = from; status == ESP_OK && a->length > 0 && at < to; at += CHUNK)
-        status = chunk(m, a, dense, at, to - at < CHUNK ? to : at + CHUNK, out + (at - from), err);
+        status = chunk(m, a, dense, at, to - at < CHUNK ? to : at + CHUNK, result_at(out, at - from), err);
     return status;
 }
 
-esp_status espi_seq_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out, esp_error *err)
+esp_status espi_seq_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *value, esp_error *err)
 {
-    m->slope = false;
-    return chunks(m, a, from, to, out, err);
+    return chunks(m, a, from, to, (results){.value = value}, err);
 }
 
-esp_status espi_seq_slope_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *out,
-                              esp_error *err)
+esp_status espi_seq_slope_row(espi_seq_matcher *m, const espi_seq *a, size_t from, size_t to, double *value,
+                              double *slope, esp_error *err)
 {
-    m->slope = true;
-    return chunks(m, a, from, to, out, err);
+    return chunks(m, a, from, to, (results){.value = value, .slope = slope}, err);
 }

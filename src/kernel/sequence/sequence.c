@@ -102,6 +102,12 @@ void espi_seq_drop_tiny(double *value, size_t count)
     for (size_t i = 0; i < count; i++) value[i] = value[i] < ESPI_SEQ_TINY ? 0.0 : value[i];
 }
 
+void espi_seq_drop_tiny_pairs(double *value, double *slope, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (value[i] < ESPI_SEQ_TINY && slope[i] < ESPI_SEQ_TINY) value[i] = slope[i] = 0.0;
+}
+
 esp_status espi_seq_value(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, espi_seq_scratch *s,
                           double *value, esp_error *err)
 {
@@ -187,11 +193,8 @@ bool espi_seq_wide(const espi_seq_rule *rule, const espi_seq *a, const espi_seq 
 
 /* -------------------------------------------------------------- self-values */
 
-typedef esp_status (*pair_function)(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b,
-                                    espi_seq_scratch *scratch, double *value, esp_error *err);
-
 typedef struct seq_self_values {
-    pair_function function;
+    bool slopes; /* are asked for, not values */
     const espi_seq_rule *rule;
     const espi_seqs *seqs;
     espi_seq_scratch *scratch; /* per worker */
@@ -204,14 +207,16 @@ static esp_status self_value(void *context, size_t item, const espi_worker *work
     espi_seq_scratch *scratch = &j->scratch[worker->number];
     const espi_seq s = espi_seq_of(j->seqs, item);
     scratch->run = worker->run;
-    return j->function(j->rule, &s, &s, scratch, &j->value[item], err);
+    if (!j->slopes) return espi_seq_value(j->rule, &s, &s, scratch, &j->value[item], err);
+    double value;
+    return espi_seq_slope(j->rule, &s, &s, scratch, &value, &j->value[item], err);
 }
 
-static esp_status with_themselves(pair_function function, const espi_seq_rule *rule, const espi_seqs *seqs,
-                                  const esp_run *run, double *value, esp_error *err)
+static esp_status with_themselves(bool slopes, const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run,
+                                  double *value, esp_error *err)
 {
     const int workers = espi_worker_count(run, seqs->count);
-    seq_self_values j = {.function = function, .rule = rule, .seqs = seqs, .value = value};
+    seq_self_values j = {.slopes = slopes, .rule = rule, .seqs = seqs, .value = value};
     j.scratch = espi_alloc_zero((size_t)workers, sizeof *j.scratch);
     if (j.scratch == NULL) return espi_no_memory(err);
     const esp_status status = espi_parallel(run, "computing the kernel", seqs->count, self_value, &j, err);
@@ -223,11 +228,11 @@ static esp_status with_themselves(pair_function function, const espi_seq_rule *r
 esp_status espi_seq_self_values(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *value,
                                 esp_error *err)
 {
-    return with_themselves(espi_seq_value, rule, seqs, run, value, err);
+    return with_themselves(false, rule, seqs, run, value, err);
 }
 
 esp_status espi_seq_self_slopes(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *slope,
                                 esp_error *err)
 {
-    return with_themselves(espi_seq_slope, rule, seqs, run, slope, err);
+    return with_themselves(true, rule, seqs, run, slope, err);
 }

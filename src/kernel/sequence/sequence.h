@@ -74,6 +74,8 @@ void espi_seq_interleave(const espi_seq *b, size_t count, size_t length, double 
 /* match[j] = the number of pairs of equal factors of tokens a_i and b_j; `plain`: both sequences are. */
 void espi_seq_match_row(const espi_seq *a, size_t i, const espi_seq *b, bool plain, double *match);
 void espi_seq_drop_tiny(double *value, size_t count);
+/* The same of values whose derivatives are small too. */
+void espi_seq_drop_tiny_pairs(double *value, double *slope, size_t count);
 static inline bool espi_seq_plain(const espi_seq *s) { return s->token[s->length] - s->token[0] == s->length; }
 /* The same in wide numbers. False if memory is out. */
 bool espi_seq_wide(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, espi_wide *value);
@@ -81,13 +83,16 @@ bool espi_seq_wide(const espi_seq_rule *rule, const espi_seq *a, const espi_seq 
 esp_status espi_seq_self_values(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *value,
                                 esp_error *err);
 
-/* ---- the derivative in lambda, pair by pair (seq_slope.c): as those above, lambda > 0, in twice the memory and about
- * twice the time */
+/* Room for so many numbers, at an address where lanes are fast; NULL if memory is out. */
+double *espi_seq_room(espi_seq_scratch *scratch, size_t count);
+
+/* ---- values and their derivatives in lambda, pair by pair (seq_slope.c, seq_slope_lanes.c): as those above,
+ * lambda > 0, in twice the memory and little more than twice the time */
 
 esp_status espi_seq_slope(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, espi_seq_scratch *scratch,
-                          double *slope, esp_error *err);
+                          double *value, double *slope, esp_error *err);
 esp_status espi_seq_slopes(const espi_seq_rule *rule, const espi_seq *a, const espi_seq *b, size_t count,
-                           espi_seq_scratch *scratch, double *slope, esp_error *err);
+                           espi_seq_scratch *scratch, double *value, double *slope, esp_error *err);
 esp_status espi_seq_self_slopes(const espi_seq_rule *rule, const espi_seqs *seqs, const esp_run *run, double *slope,
                                 esp_error *err);
 
@@ -112,12 +117,12 @@ typedef struct espi_seq_matcher espi_seq_matcher;
 espi_seq_matcher *espi_seq_matcher_new(const espi_seq_rule *rule, const espi_seqs *cols, const espi_seq_index *index,
                                        const esp_run *run);
 void espi_seq_matcher_free(espi_seq_matcher *matcher);
-/* out[j - from] = K(a, column j), j = from .. to-1. */
-esp_status espi_seq_row(espi_seq_matcher *matcher, const espi_seq *a, size_t from, size_t to, double *out,
+/* value[j - from] = K(a, column j), j = from .. to-1. */
+esp_status espi_seq_row(espi_seq_matcher *matcher, const espi_seq *a, size_t from, size_t to, double *value,
                         esp_error *err);
-/* The same of derivatives in lambda > 0. */
-esp_status espi_seq_slope_row(espi_seq_matcher *matcher, const espi_seq *a, size_t from, size_t to, double *out,
-                              esp_error *err);
+/* The same and slope[j - from] = its derivative in lambda > 0. */
+esp_status espi_seq_slope_row(espi_seq_matcher *matcher, const espi_seq *a, size_t from, size_t to, double *value,
+                              double *slope, esp_error *err);
 
 /* ---- patterns */
 

@@ -344,11 +344,12 @@ static double equal_words(const tree_part *t, size_t i, size_t from, size_t to, 
 
 /* Where bow is 0 leaves are not looked at, and its derivative is not told. */
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     const tree_part *t = view(part);
     workspace *w = pointer;
     esp_status status = need_dag(t, err);
+    if (status == ESP_OK && value != NULL) status = row(part, pointer, i, from, to, value, err);
     if (status != ESP_OK) return status;
     if (w->backward == NULL) w->backward = espi_backward_new(&t->base->dag, &t->decay, w->run);
     if (w->backward == NULL) return espi_no_memory(err);

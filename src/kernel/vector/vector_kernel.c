@@ -384,11 +384,15 @@ static void add_own(const vector_part *v, size_t i, size_t from, size_t to, cons
 }
 
 static esp_status gradient(const espi_part *part, void *pointer, size_t i, size_t from, size_t to, const double *weight,
-                           double *out, esp_error *err)
+                           double *value, double *out, esp_error *err)
 {
     const vector_part *v = view(part);
     const espi_shape *s = &v->shape;
     workspace *w = pointer;
+    if (value != NULL) {
+        const esp_status status = row(part, pointer, i, from, to, value, err);
+        if (status != ESP_OK) return status;
+    }
     if (s->kind == ESPI_LINEAR) return ESP_OK;
     if (!espi_reserve(&w->dot, &w->capacity, to - from, sizeof *w->dot)) return espi_no_memory(err);
     dots(v, i, from, to, w->dot);
