@@ -82,7 +82,7 @@ static void test_settings_of_numbers(void **state)
         sprintf(message, "%s is for numbers, not for the classes of likelihood bernoulli", given[i].name);
         assert_int_equal(learn(data, "rbf(x)", setting, 2, NULL, &err), ESP_ERR_PARAM);
         assert_string_equal(err.message, message);
-        assert_int_equal(esp_tune("gp", kernel, data, setting + 1, 1, &grid, 1, 2, 1, NULL, &tuning, &err),
+        assert_int_equal(esp_tune("gp", kernel, data, setting + 1, 1, &grid, 1, NULL, 2, 1, NULL, &tuning, &err),
                          ESP_ERR_PARAM);
         assert_string_equal(err.message, message);
         assert_null(tuning);

@@ -1,5 +1,5 @@
-/* Two classes by Laplace's approximation (Rasmussen & Williams 2006, algorithms 3.1 and 5.1). Targets y are -1 and 1,
- * and p(y_i | f_i) = Phi(y_i f_i). The mode f of the posterior maximises
+/* Classes by Laplace's approximation (Rasmussen & Williams 2006, algorithms 3.1 and 5.1). Two classes have one latent
+ * function f. Targets y are -1 and 1, and p(y_i | f_i) = Phi(y_i f_i). The mode f of the posterior maximises
  *
  *     psi(f) = sum_i log p(y_i | f_i) - 1/2 f^T K^-1 f
  *
@@ -13,52 +13,38 @@
  *
  *     d log q = sum_ij M_ij dK_ij,  M = 1/2 a a^T - 1/2 R + 1/2 (u g^T + g u^T)
  *
- * At the mode a = g, which is what predicts: the latent mean is sum_i g_i K(x_i, x). */
+ * At the mode a = g, which is what predicts: the latent mean is sum_i g_i K(x_i, x).
+ *
+ * Several classes have a latent function each, one class against the rest, which share K. All of the above is done for
+ * one after the other; log q and M are summed up, so that there is one matrix and one pass for the derivatives. */
+#include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/dense.h"
 #include "kernel/evaluate/bound.h"
 #include "learn/gp/gp.h"
+#include "learn/probit.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 100, MOST_HALVINGS = 20 };
+enum { MOST_STEPS = 100, MOST_HALVINGS = 20, BLOCK = 128 };
 static const double SMALL = 1e-8;     /* a step that moves f by less is the last: errors square from step to step */
 static const double ROUNDING = 1e-12; /* of psi */
-static const double TAIL = -30.0;     /* below it, Phi is taken from its asymptotic series */
-static const double LOG_ROOT_TWO_PI = 0.91893853320467274178, ROOT_HALF = 0.70710678118654752440;
 
-/* -z Phi(z) / phi(z) for z far below 0. */
-static double tail_series(double z)
-{
-    const double q = 1.0 / (z * z);
-    return 1.0 - q * (1.0 - 3.0 * q * (1.0 - 5.0 * q * (1.0 - 7.0 * q * (1.0 - 9.0 * q))));
-}
-
-double espi_log_probit(double z)
-{
-    if (z < TAIL) return -0.5 * z * z - LOG_ROOT_TWO_PI - log(-z) + log(tail_series(z));
-    return z > 5.0 ? log1p(-0.5 * erfc(z * ROOT_HALF)) : log(0.5 * erfc(-z * ROOT_HALF));
-}
-
-double espi_probit_ratio(double z)
-{
-    if (z < TAIL) return -z / tail_series(z);
-    return exp(-0.5 * z * z - LOG_ROOT_TWO_PI) / (0.5 * erfc(-z * ROOT_HALF));
-}
-
-typedef struct mode { /* the vectors of one evaluation */
+typedef struct mode { /* the vectors of one latent function */
+    const double *target;
     double *f, *a, *g, *w, *root, *x, *y, *z;
     double psi;
 } mode;
 
-static mode mode_of(const espi_gp_problem *p)
+static mode mode_of(const espi_gp_problem *p, size_t output)
 {
     const size_t n = p->count;
     double *v = p->vector;
-    return (mode){.f = v,
+    return (mode){.target = p->target + output * n,
+                  .f = v,
                   .a = v + n,
                   .g = v + 2 * n,
                   .w = v + 3 * n,
@@ -89,8 +75,8 @@ static esp_status curve(const espi_gp_problem *p, mode *m, const esp_run *run, e
     const double *gram = p->matrix[0];
     double *b = p->matrix[1];
     for (size_t i = 0; i < n; i++) {
-        const double z = p->target[i] * m->f[i], r = espi_probit_ratio(z);
-        m->g[i] = p->target[i] * r;
+        const double z = m->target[i] * m->f[i], r = espi_probit_ratio(z);
+        m->g[i] = m->target[i] * r;
         m->w[i] = fmax(r * (r + z), 0.0);
         m->root[i] = sqrt(m->w[i]);
     }
@@ -113,7 +99,7 @@ static double advance(const espi_gp_problem *p, mode *m)
     double step = 1.0, psi = 0.0, most = 0.0;
     for (size_t k = 0; k < MOST_HALVINGS; k++, step *= 0.5) {
         for (size_t i = 0; i < n; i++) m->z[i] = m->f[i] + step * (m->y[i] - m->f[i]);
-        psi = log_likelihood(p->target, m->z, n);
+        psi = log_likelihood(m->target, m->z, n);
         for (size_t i = 0; i < n; i++) psi -= 0.5 * (m->a[i] + step * (m->x[i] - m->a[i])) * m->z[i];
         if (psi >= least) break;
     }
@@ -130,7 +116,7 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
     const size_t n = p->count;
     esp_status status = ESP_OK;
     for (size_t i = 0; i < n; i++) m->f[i] = m->a[i] = 0.0;
-    m->psi = log_likelihood(p->target, m->f, n);
+    m->psi = log_likelihood(m->target, m->f, n);
     for (size_t k = 0; k < MOST_STEPS; k++) {
         if ((status = curve(p, m, run, err)) != ESP_OK) return status;
         for (size_t i = 0; i < n; i++) m->x[i] = m->w[i] * m->f[i] + m->g[i];
@@ -148,21 +134,38 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
     return curve(p, m, run, err);
 }
 
+/* |L^-1 S k_i|^2 for all columns k_i of K, in blocks. */
+static esp_status measure_columns(const espi_gp_problem *p, const mode *m, const esp_run *run, double *length,
+                                  esp_error *err)
+{
+    const size_t n = p->count;
+    double *c = espi_alloc(BLOCK, n * sizeof *c);
+    esp_status status = c == NULL ? espi_no_memory(err) : ESP_OK;
+    for (size_t first = 0; status == ESP_OK && first < n; first += BLOCK) {
+        const size_t count = n - first < BLOCK ? n - first : BLOCK;
+        const double *column = p->matrix[0] + first * n;
+        if ((status = espi_progress(run, "solving", -1.0, err)) != ESP_OK) break;
+        for (size_t i = 0; i < count; i++)
+            for (size_t j = 0; j < n; j++) c[i * n + j] = m->root[j] * column[i * n + j];
+        espi_dense_half_solve_all(p->matrix[1], n, c, count);
+        for (size_t i = 0; i < count; i++) length[first + i] = dot(c + i * n, c + i * n, n);
+    }
+    espi_free(c);
+    return status;
+}
+
 /* From the mode to the weights of the gradient, in the lower triangle of matrix[1]. */
 static esp_status make_weights(const espi_gp_problem *p, mode *m, const esp_run *run, esp_error *err)
 {
     const size_t n = p->count;
     const double *gram = p->matrix[0];
-    double *r = p->matrix[1], *c = p->matrix[2], *s = m->x, *u = m->y;
-    for (size_t i = 0; i < n; i++) /* row i: S times column i of K */
-        for (size_t j = 0; j < n; j++) c[i * n + j] = m->root[j] * gram[i * n + j];
-    esp_status status = espi_progress(run, "solving", -1.0, err);
+    double *r = p->matrix[1], *s = m->x, *u = m->y;
+    esp_status status = measure_columns(p, m, run, u, err);
     if (status != ESP_OK) return status;
-    espi_dense_half_solve_all(r, n, c, n);
     for (size_t i = 0; i < n; i++) {
-        const double z = p->target[i] * m->f[i], q = espi_probit_ratio(z);
-        const double third = p->target[i] * q * (2.0 * q * q + 3.0 * z * q + z * z - 1.0);
-        s[i] = 0.5 * (gram[i * n + i] - dot(c + i * n, c + i * n, n)) * third;
+        const double z = m->target[i] * m->f[i], q = espi_probit_ratio(z);
+        const double third = m->target[i] * q * (2.0 * q * q + 3.0 * z * q + z * z - 1.0);
+        s[i] = 0.5 * (gram[i * n + i] - u[i]) * third;
     }
     if ((status = espi_progress(run, "inverting", -1.0, err)) != ESP_OK) return status;
     espi_dense_invert(r, n);
@@ -177,30 +180,56 @@ static esp_status make_weights(const espi_gp_problem *p, mode *m, const esp_run 
     return ESP_OK;
 }
 
+/* The weights of one class more: matrix[2] += matrix[1]. */
+static void add_weights(const espi_gp_problem *p, bool first)
+{
+    const size_t n = p->count;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++)
+            p->matrix[2][i * n + j] = (first ? 0.0 : p->matrix[2][i * n + j]) + p->matrix[1][i * n + j];
+}
+
+/* One latent function: its part of the evidence, what predicts, and its part of the weights. */
+static esp_status approximate(const espi_gp_problem *p, size_t output, bool weights, const esp_run *run, esp_error *err)
+{
+    mode m = mode_of(p, output);
+    espi_gp_modes *modes = p->modes;
+    esp_status status = find_mode(p, &m, run, err);
+    if (status != ESP_OK) return status;
+    modes->value += m.psi - espi_dense_half_log(p->matrix[1], p->count);
+    if (!isfinite(modes->value)) return espi_fail(err, ESP_ERR_RANGE, "the evidence is too small for a number");
+    for (size_t i = 0; i < p->count; i++) {
+        modes->coefficient[i * p->outputs + output] = m.g[i];
+        modes->curvature[i * p->outputs + output] = m.w[i];
+    }
+    if (!weights) return ESP_OK;
+    status = make_weights(p, &m, run, err);
+    if (status == ESP_OK && p->outputs > 1) add_weights(p, output == 0);
+    return status;
+}
+
 static esp_status evaluate(const espi_gp_problem *p, const esp_kernel *kernel, double noise, const esp_run *run,
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err)
 {
-    const size_t n = p->count;
-    mode m = mode_of(p);
     espi_bound *bound = NULL;
     (void)noise;
+    p->modes->value = 0.0;
     esp_status status = espi_gram_square(kernel, p->data, run, p->matrix[0], &bound, err);
-    if (status == ESP_OK) status = find_mode(p, &m, run, err);
+    for (size_t k = 0; status == ESP_OK && k < p->outputs; k++) status = approximate(p, k, gradient != NULL, run, err);
+    if (status != ESP_OK) p->modes->value = NAN; /* they are those of no point */
     if (status == ESP_OK) {
-        point->value = m.psi - espi_dense_half_log(p->matrix[1], n);
-        if (!isfinite(point->value)) status = espi_fail(err, ESP_ERR_RANGE, "the evidence is too small for a number");
+        point->value = p->modes->value;
         point->mean = point->jitter = 0.0;
-        memcpy(point->coefficient, m.g, n * sizeof *m.g);
-        memcpy(point->curvature, m.w, n * sizeof *m.w);
     }
-    if (status == ESP_OK && gradient != NULL) status = make_weights(p, &m, run, err);
     if (status == ESP_OK && gradient != NULL) {
         *noise_gradient = 0.0;
-        status = espi_bound_gradient(bound, p->matrix[1], p->matrix[0], run, gradient, err);
+        status = espi_bound_gradient(bound, p->matrix[p->outputs > 1 ? 2 : 1], p->matrix[0], run, gradient, err);
     }
     espi_bound_free(bound);
     return status;
 }
 
 const espi_gp_likelihood espi_gp_laplace = {
+    .name = "bernoulli", .value = "log evidence", .noisy = false, .matrices = 2, .evaluate = evaluate};
+const espi_gp_likelihood espi_gp_one_vs_rest = {
     .name = "bernoulli", .value = "log evidence", .noisy = false, .matrices = 3, .evaluate = evaluate};
