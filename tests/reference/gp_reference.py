@@ -3,8 +3,8 @@
 
 gp_reference.py gaussian|bernoulli SETTINGS TRAIN TEST prints the log likelihood (or Laplace's log evidence) of TRAIN
 and then, for each example of TEST, mean, variance with noise and latent variance (or latent mean, latent variance and
-probability), separated by TABs. Targets that are strings are classes, one against the rest: the sum of the log evidences,
-and for each example the latent means and the probabilities of all of them. SETTINGS is JSON: the kernel is
+probability), separated by TABs. Targets that are strings are classes, one against the rest: then it is the sum of their
+log evidences, and for each example the latent means and the probabilities of all. SETTINGS is JSON: the kernel is
 
     weight1 * norm(sst(tree, lambda, alpha, per label if "labels" says so)) + weight2 * rbf(x, gamma)
 

@@ -17,7 +17,6 @@
  *
  * Several classes have a latent function each, one class against the rest, which share K. All of the above is done for
  * one after the other; log q and M are summed up, so that there is one matrix and one pass for the derivatives. */
-#include "base/alloc.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -29,7 +28,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 100, MOST_HALVINGS = 20, BLOCK = 128 };
+enum { MOST_STEPS = 100, MOST_HALVINGS = 20 };
 static const double SMALL = 1e-8;     /* a step that moves f by less is the last: errors square from step to step */
 static const double ROUNDING = 1e-12; /* of psi */
 
@@ -58,13 +57,6 @@ static double log_likelihood(const double *target, const double *f, size_t n)
 {
     double sum = 0.0;
     for (size_t i = 0; i < n; i++) sum += espi_log_probit(target[i] * f[i]);
-    return sum;
-}
-
-static double dot(const double *x, const double *y, size_t n)
-{
-    double sum = 0.0;
-    for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
     return sum;
 }
 
@@ -134,41 +126,22 @@ static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *ru
     return curve(p, m, run, err);
 }
 
-/* |L^-1 S k_i|^2 for all columns k_i of K, in blocks. */
-static esp_status measure_columns(const espi_gp_problem *p, const mode *m, const esp_run *run, double *length,
-                                  esp_error *err)
-{
-    const size_t n = p->count;
-    double *c = espi_alloc(BLOCK, n * sizeof *c);
-    esp_status status = c == NULL ? espi_no_memory(err) : ESP_OK;
-    for (size_t first = 0; status == ESP_OK && first < n; first += BLOCK) {
-        const size_t count = n - first < BLOCK ? n - first : BLOCK;
-        const double *column = p->matrix[0] + first * n;
-        if ((status = espi_progress(run, "solving", -1.0, err)) != ESP_OK) break;
-        for (size_t i = 0; i < count; i++)
-            for (size_t j = 0; j < n; j++) c[i * n + j] = m->root[j] * column[i * n + j];
-        espi_dense_half_solve_all(p->matrix[1], n, c, count);
-        for (size_t i = 0; i < count; i++) length[first + i] = dot(c + i * n, c + i * n, n);
-    }
-    espi_free(c);
-    return status;
-}
-
-/* From the mode to the weights of the gradient, in the lower triangle of matrix[1]. */
+/* From the mode to the weights of the gradient, in the lower triangle of matrix[1]. As S K S = B - I,
+ * S (K - K R K) S = I - B^-1: the inverse has the diagonal of the posterior too, and the quotient of t and W stays a
+ * number where both vanish. */
 static esp_status make_weights(const espi_gp_problem *p, mode *m, const esp_run *run, esp_error *err)
 {
     const size_t n = p->count;
     const double *gram = p->matrix[0];
     double *r = p->matrix[1], *s = m->x, *u = m->y;
-    esp_status status = measure_columns(p, m, run, u, err);
+    const esp_status status = espi_progress(run, "inverting", -1.0, err);
     if (status != ESP_OK) return status;
+    espi_dense_invert(r, n);
     for (size_t i = 0; i < n; i++) {
         const double z = m->target[i] * m->f[i], q = espi_probit_ratio(z);
-        const double third = m->target[i] * q * (2.0 * q * q + 3.0 * z * q + z * z - 1.0);
-        s[i] = 0.5 * (gram[i * n + i] - u[i]) * third;
+        const double quotient = q + z > 0.0 ? (2.0 * q * q + 3.0 * z * q + z * z - 1.0) / (q + z) : 0.0;
+        s[i] = 0.5 * (1.0 - r[i * n + i]) * m->target[i] * quotient;
     }
-    if ((status = espi_progress(run, "inverting", -1.0, err)) != ESP_OK) return status;
-    espi_dense_invert(r, n);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j <= i; j++) r[i * n + j] *= m->root[i] * m->root[j];
     espi_dense_times(gram, n, s, m->z);
