@@ -152,6 +152,7 @@ static void begin(learned_case *l, size_t count, size_t classes, bool constant, 
     l->problem.vector = malloc(8 * count * sizeof(double));
     l->modes.coefficient = malloc(outputs * count * sizeof(double));
     l->modes.curvature = malloc(outputs * count * sizeof(double));
+    l->modes.latent = calloc(outputs * count, sizeof(double));
     assert_true(espi_gp_point_make(&l->point, count));
 }
 
@@ -159,7 +160,7 @@ static void end(learned_case *l)
 {
     for (size_t k = 0; k < 3; k++) free(l->problem.matrix[k]);
     free(l->problem.vector);
-    free(l->modes.coefficient), free(l->modes.curvature);
+    free(l->modes.coefficient), free(l->modes.curvature), free(l->modes.latent);
     free(l->target);
     espi_gp_point_free(&l->point);
     esp_dataset_free(l->data);

@@ -202,8 +202,9 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
     t->problem.vector = ok ? espi_alloc(8 * n, sizeof *t->problem.vector) : NULL;
     t->modes.coefficient = espi_alloc_zero(values, sizeof *t->modes.coefficient);
     t->modes.curvature = espi_alloc_zero(values, sizeof *t->modes.curvature);
-    ok = ok && t->modes.coefficient != NULL && t->modes.curvature != NULL && t->problem.vector != NULL &&
-         espi_gp_point_make(&t->found.point, n);
+    t->modes.latent = espi_alloc_zero(values, sizeof *t->modes.latent);
+    ok = ok && t->modes.coefficient != NULL && t->modes.curvature != NULL && t->modes.latent != NULL &&
+         t->problem.vector != NULL && espi_gp_point_make(&t->found.point, n);
     t->found.value = ok ? espi_alloc_zero(t->space.variables, sizeof *t->found.value) : NULL;
     return t->found.value != NULL ? ESP_OK : espi_no_memory(err);
 }
@@ -269,6 +270,7 @@ static void end_training(training *t)
     espi_inducing_free(&t->inducing);
     espi_free(t->modes.coefficient);
     espi_free(t->modes.curvature);
+    espi_free(t->modes.latent);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);

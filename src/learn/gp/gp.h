@@ -47,7 +47,8 @@ esp_status espi_gp_out_of_fold(const espi_problem *problem, const espi_folds *fo
 typedef struct espi_gp_modes {
     double *coefficient; /* example i, output k: [i * outputs + k]; what predicts */
     double *curvature;   /* in the same way: W of Laplace's approximation */
-    double value;        /* the log evidence */
+    double *latent; /* output k, example i: [k * count + i]; zeros at first. The next evaluation starts from there */
+    double value;   /* the log evidence */
 } espi_gp_modes;
 
 /* What is learned from. Targets are standardised numbers, or of classes -1 and 1: one output for two classes, else one

@@ -88,41 +88,73 @@ static double advance(const espi_gp_problem *p, mode *m)
 {
     const size_t n = p->count;
     const double least = m->psi - ROUNDING * (1.0 + fabs(m->psi));
-    double step = 1.0, psi = 0.0, most = 0.0;
-    for (size_t k = 0; k < MOST_HALVINGS; k++, step *= 0.5) {
-        for (size_t i = 0; i < n; i++) m->z[i] = m->f[i] + step * (m->y[i] - m->f[i]);
+    double part = 1.0, psi = 0.0, most = 0.0;
+    for (size_t k = 0; k < MOST_HALVINGS; k++, part *= 0.5) {
+        for (size_t i = 0; i < n; i++) m->z[i] = m->f[i] + part * (m->y[i] - m->f[i]);
         psi = log_likelihood(m->target, m->z, n);
-        for (size_t i = 0; i < n; i++) psi -= 0.5 * (m->a[i] + step * (m->x[i] - m->a[i])) * m->z[i];
+        for (size_t i = 0; i < n; i++) psi -= 0.5 * (m->a[i] + part * (m->x[i] - m->a[i])) * m->z[i];
         if (psi >= least) break;
     }
     if (!(psi >= least)) return 0.0;
     for (size_t i = 0; i < n; i++) most = fmax(most, fabs(m->z[i] - m->f[i]));
-    for (size_t i = 0; i < n; i++) m->a[i] += step * (m->x[i] - m->a[i]);
+    for (size_t i = 0; i < n; i++) m->a[i] += part * (m->x[i] - m->a[i]);
     memcpy(m->f, m->z, n * sizeof *m->f);
     m->psi = psi;
     return most;
 }
 
-static esp_status find_mode(const espi_gp_problem *p, mode *m, const esp_run *run, esp_error *err)
+/* The end (x, y) of a whole step of Newton's from f; false if it is no number. */
+static bool step(const espi_gp_problem *p, mode *m)
 {
     const size_t n = p->count;
-    esp_status status = ESP_OK;
+    for (size_t i = 0; i < n; i++) m->x[i] = m->w[i] * m->f[i] + m->g[i];
+    espi_dense_times(p->matrix[0], n, m->x, m->y);
+    for (size_t i = 0; i < n; i++) m->y[i] *= m->root[i];
+    espi_dense_solve(p->matrix[1], n, m->y);
+    for (size_t i = 0; i < n; i++) m->x[i] -= m->root[i] * m->y[i];
+    espi_dense_times(p->matrix[0], n, m->x, m->y);
+    return espi_all_finite(m->y, n);
+}
+
+/* The step from the mode of other hyperparameters, `start`, which is no K a for any a at hand, so that it is taken as a
+ * whole; if that does not lead above f = 0, that is where to begin. */
+static esp_status start_from(const espi_gp_problem *p, mode *m, const double *start, const esp_run *run, esp_error *err)
+{
+    const size_t n = p->count;
+    bool other = false, rises = false;
     for (size_t i = 0; i < n; i++) m->f[i] = m->a[i] = 0.0;
     m->psi = log_likelihood(m->target, m->f, n);
-    for (size_t k = 0; k < MOST_STEPS; k++) {
+    for (size_t i = 0; i < n; i++) other = other || start[i] != 0.0;
+    if (!other) return ESP_OK;
+    memcpy(m->f, start, n * sizeof *m->f);
+    const esp_status status = curve(p, m, run, err);
+    if (status != ESP_OK) return status;
+    if (step(p, m)) {
+        double psi = log_likelihood(m->target, m->y, n);
+        for (size_t i = 0; i < n; i++) psi -= 0.5 * m->x[i] * m->y[i];
+        rises = psi > m->psi;
+        if (rises) m->psi = psi;
+    }
+    for (size_t i = 0; i < n; i++) m->a[i] = rises ? m->x[i] : 0.0;
+    for (size_t i = 0; i < n; i++) m->f[i] = rises ? m->y[i] : 0.0;
+    return ESP_OK;
+}
+
+/* `latent`: where the mode was at other hyperparameters, or zeros; it becomes the mode. */
+static esp_status find_mode(const espi_gp_problem *p, mode *m, double *latent, const esp_run *run, esp_error *err)
+{
+    const size_t n = p->count;
+    esp_status status = start_from(p, m, latent, run, err);
+    for (size_t k = 0; status == ESP_OK && k < MOST_STEPS; k++) {
         if ((status = curve(p, m, run, err)) != ESP_OK) return status;
-        for (size_t i = 0; i < n; i++) m->x[i] = m->w[i] * m->f[i] + m->g[i];
-        espi_dense_times(p->matrix[0], n, m->x, m->y);
-        for (size_t i = 0; i < n; i++) m->y[i] *= m->root[i];
-        espi_dense_solve(p->matrix[1], n, m->y);
-        for (size_t i = 0; i < n; i++) m->x[i] -= m->root[i] * m->y[i];
-        espi_dense_times(p->matrix[0], n, m->x, m->y);
-        if (!espi_all_finite(m->y, n))
+        if (!step(p, m))
             return espi_fail(err, ESP_ERR_RANGE, "kernel values are too large for Laplace's approximation");
         double largest = 1.0;
         for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs(m->y[i]));
         if (advance(p, m) <= SMALL * largest) break;
     }
+    if (status != ESP_OK) return status;
+    memcpy(latent, m->f, n * sizeof *latent);
     return curve(p, m, run, err);
 }
 
@@ -167,7 +199,7 @@ static esp_status approximate(const espi_gp_problem *p, size_t output, bool weig
 {
     mode m = mode_of(p, output);
     espi_gp_modes *modes = p->modes;
-    esp_status status = find_mode(p, &m, run, err);
+    esp_status status = find_mode(p, &m, modes->latent + output * p->count, run, err);
     if (status != ESP_OK) return status;
     modes->value += m.psi - espi_dense_half_log(p->matrix[1], p->count);
     if (!isfinite(modes->value)) return espi_fail(err, ESP_ERR_RANGE, "the evidence is too small for a number");
