@@ -237,6 +237,8 @@ int cli_online_train(const cli_learning *learning, const cli_online *options, co
 
 typedef struct cli_columns {
     bool all, probability, latent;
+    uint64_t samples;     /* draws behind the other columns */
+    const double *sample; /* draw s of example i: [i * samples + s]; of classes, unless probability, their numbers */
 } cli_columns;
 /* CLI_USAGE after a sentence if the model (of this learner) cannot give what is wanted. */
 int cli_check_columns(const esp_predictions *predictions, const char *learner, cli_columns columns);

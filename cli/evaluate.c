@@ -10,6 +10,8 @@ int cli_check_columns(const esp_predictions *predictions, const char *learner, c
     if (columns.latent && (!cli_learner_can(learner, ESP_GIVES_VARIANCES) || esp_predictions_are_classes(predictions)))
         return cli_usage("--latent is for numbers predicted by gp, not for %s of %s",
                          esp_predictions_are_classes(predictions) ? "classes" : "numbers", learner);
+    if (columns.samples > 0 && !cli_learner_can(learner, ESP_GIVES_VARIANCES))
+        return cli_usage("--samples is for models of gp; a model of %s has no posterior to draw from", learner);
     if (!columns.all && !columns.probability) return CLI_OK;
     if (!esp_predictions_are_classes(predictions))
         return cli_usage("--%s is for classes, but %s predicts a number", columns.all ? "all-scores" : "probability",
@@ -31,19 +33,18 @@ static double probability_of_label(const esp_predictions *p, size_t example)
     return -1;
 }
 
-static void write_line(FILE *file, const esp_predictions *p, size_t example, cli_columns columns)
+static void write_value(FILE *file, const esp_predictions *p, size_t example, cli_columns columns)
 {
-    const char *label = esp_predictions_label(p, example);
-    if (label == NULL) {
-        const double latent = esp_predictions_latent_variance(p, example);
-        fprintf(file, "%.17g", esp_predictions_score(p, example));
-        if (latent >= 0) fprintf(file, "\t%.17g", columns.latent ? latent : esp_predictions_variance(p, example));
-        putc('\n', file);
-        return;
-    }
-    cli_field(file, label);
+    const double latent = esp_predictions_latent_variance(p, example);
+    fprintf(file, "%.17g", esp_predictions_score(p, example));
+    if (latent >= 0) fprintf(file, "\t%.17g", columns.latent ? latent : esp_predictions_variance(p, example));
+}
+
+static void write_class(FILE *file, const esp_predictions *p, size_t example, cli_columns columns)
+{
+    cli_field(file, esp_predictions_label(p, example));
     if (!columns.all) {
-        fprintf(file, "\t%.17g\n",
+        fprintf(file, "\t%.17g",
                 columns.probability ? probability_of_label(p, example) : esp_predictions_score(p, example));
         return;
     }
@@ -52,6 +53,19 @@ static void write_line(FILE *file, const esp_predictions *p, size_t example, cli
         fprintf(file, "\t%.17g",
                 columns.probability ? esp_predictions_probability(p, example, c)
                                     : esp_predictions_column(p, example, c));
+}
+
+static void write_line(FILE *file, const esp_predictions *p, size_t example, cli_columns columns)
+{
+    const bool classes = esp_predictions_are_classes(p);
+    if (classes) write_class(file, p, example, columns);
+    else write_value(file, p, example, columns);
+    for (uint64_t s = 0; s < columns.samples; s++) {
+        const double value = columns.sample[example * columns.samples + s];
+        putc('\t', file);
+        if (classes && !columns.probability) cli_field(file, esp_predictions_class(p, (size_t)value));
+        else fprintf(file, "%.17g", value);
+    }
     putc('\n', file);
 }
 

@@ -307,15 +307,16 @@ static void show_doubts(const cli_settings *s, const char *lines)
 static void show_learned(const cli_settings *s, const esp_model *model, const char *lines, const char *path)
 {
     static const char *const keys[] = {"log likelihood", "log likelihood bound", "log evidence"};
-    char examples[64], inducing[64], value[64], few[96] = "";
+    char examples[64], inducing[64], value[64], few[96] = "", classes[48] = "";
     size_t key = 0;
     while (find_value(lines, keys[key], value)[0] == '\0' && key < 2) key++;
     find_value(lines, "trained-on", examples);
     if (find_value(lines, "inducing", inducing)[0] != '\0') snprintf(few, sizeof few, ", for which %s stand", inducing);
     cli_detail(s, "learned kernel %s", esp_model_kernel(model));
+    if (esp_model_classes(model) > 0) snprintf(classes, sizeof classes, " of %zu classes", esp_model_classes(model));
     cli_note(s, "%s: %s example%s%s%s; %s %.6g; written to %s", esp_model_learner(model), examples,
-             strcmp(examples, "1") == 0 ? "" : "s", esp_model_classes(model) > 0 ? " of 2 classes" : "", few, keys[key],
-             strtod(value, NULL), strcmp(path, "-") == 0 ? "standard output" : path);
+             strcmp(examples, "1") == 0 ? "" : "s", classes, few, keys[key], strtod(value, NULL),
+             strcmp(path, "-") == 0 ? "standard output" : path);
     show_doubts(s, lines);
     show_end(s, lines);
 }

@@ -1,6 +1,7 @@
 /* espalier predict: what a model says about examples, and how good that is where their targets are known. */
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct predict_settings {
@@ -19,6 +20,8 @@ static const cli_option options[] = {
      .help = "probabilities instead of scores, if the model was trained with --probability or is a gp"},
     {.name = "latent", .kind = CLI_FLAG, .offset = offsetof(predict_settings, columns.latent),
      .help = "gp: the variance of the function alone, without the noise"},
+    {.name = "samples", .kind = CLI_NUMBER, .offset = offsetof(predict_settings, columns.samples), .argument = "N",
+     .least = 1, .most = 1000000, .help = "gp: N draws from the posterior, jointly for all examples, as further columns"},
     {.name = "metrics", .kind = CLI_TEXT, .offset = offsetof(predict_settings, metrics), .argument = "FILE",
      .help = "write how good the predictions are as JSON"},
     {.name = NULL}};
@@ -30,6 +33,7 @@ typedef struct predict_job {
     esp_dataset *data;
     esp_predictions *predictions;
     esp_metrics *metrics; /* NULL where targets are not known */
+    double *sample;
 } predict_job;
 
 static int check_settings(const predict_settings *s)
@@ -66,6 +70,43 @@ static int predict(predict_job *job)
     return cli_check_columns(job->predictions, esp_model_learner(job->model), s->columns);
 }
 
+/* The probability of the label that was predicted, for each draw; `all` has those of all classes. */
+static void keep_label(const predict_job *job, const double *all)
+{
+    const size_t classes = esp_predictions_classes(job->predictions), draws = (size_t)job->settings->columns.samples;
+    for (size_t i = 0; i < esp_predictions_count(job->predictions); i++) {
+        const char *label = esp_predictions_label(job->predictions, i);
+        size_t c = 0;
+        while (strcmp(esp_predictions_class(job->predictions, c), label) != 0) c++;
+        memcpy(job->sample + i * draws, all + (i * classes + c) * draws, draws * sizeof *all);
+    }
+}
+
+/* Memory is only touched once the library has compared all of it with the limit. */
+static int draw(predict_job *job)
+{
+    const predict_settings *s = job->settings;
+    const bool probable = s->columns.probability;
+    const size_t count = esp_predictions_count(job->predictions), draws = (size_t)s->columns.samples;
+    const size_t width = probable ? esp_predictions_classes(job->predictions) : 1;
+    const esp_draw what = probable ? ESP_DRAW_PROBABILITY : s->columns.latent ? ESP_DRAW_FUNCTION : ESP_DRAW_TARGET;
+    if (draws == 0) return CLI_OK;
+    job->sample = calloc(draws, (count + 1) * sizeof *job->sample);
+    double *all = probable ? calloc(draws, (count * width + 1) * sizeof *all) : job->sample;
+    int code = job->sample == NULL || all == NULL ? cli_fail("out of memory") : CLI_OK;
+    if (code == CLI_OK) {
+        const esp_run run = cli_run(&s->common);
+        esp_error error;
+        const esp_status status =
+            esp_predict_samples(job->model, job->data, draws, s->common.seed, what, &run, all, &error);
+        cli_run_end();
+        if (status != ESP_OK) code = cli_error(status, &error);
+    }
+    if (code == CLI_OK && probable) keep_label(job, all);
+    if (probable) free(all);
+    return code;
+}
+
 /* Targets that cannot be compared with the predictions are an error only if metrics were asked for. */
 static int evaluate(predict_job *job)
 {
@@ -89,8 +130,11 @@ static int predict_file(predict_job *job)
     int code = read_model(job);
     if (code == CLI_OK) code = cli_read(&s->common, s->common.operand[1], &job->data);
     if (code == CLI_OK) code = predict(job);
+    if (code == CLI_OK) code = draw(job);
     if (code == CLI_OK) code = evaluate(job);
-    if (code == CLI_OK) code = cli_write_predictions(job->predictions, s->output != NULL ? s->output : "-", s->columns);
+    cli_columns columns = s->columns;
+    columns.sample = job->sample;
+    if (code == CLI_OK) code = cli_write_predictions(job->predictions, s->output != NULL ? s->output : "-", columns);
     if (code == CLI_OK && s->metrics != NULL) code = cli_write_metrics(job->metrics, s->metrics);
     if (code == CLI_OK && job->metrics != NULL) {
         cli_show_metrics(&s->common, job->metrics);
@@ -108,6 +152,7 @@ static int run_predict(const cli_settings *settings)
     esp_predictions_free(job.predictions);
     esp_dataset_free(job.data);
     esp_model_free(job.model);
+    free(job.sample);
     return code;
 }
 
@@ -122,9 +167,14 @@ const cli_command cli_predict = {
         "With --all-scores, the label is followed by the scores of all classes, in the order in which 'espalier "
         "info MODEL' lists them (two classes have one score). With --probability, probabilities take the place "
         "of scores.\n"
+        "With --samples N, a line of a gp goes on with N draws from its posterior, drawn by --seed for all examples of "
+        "DATA together: a column is one draw. Numbers: the target, with noise, or with --latent the function. Classes: "
+        "a "
+        "label, or with --probability the probability that the drawn functions give to the label of the line.\n"
         "Where the examples have targets, a table of metrics goes to standard error.",
     .examples = "espalier predict questions.model new.jsonl > labels.txt\n"
                 "espalier predict --latent quality.model new.jsonl > means-and-variances.txt\n"
+                "espalier predict --samples 20 --seed 7 quality.model new.jsonl | cut -f 3-\n"
                 "espalier predict questions.model test.jsonl -o labels.txt --metrics metrics.json",
     .options = options,
     .reads = true,

@@ -10,7 +10,10 @@ typedef struct tune_settings {
     cli_list grid;
     uint64_t folds;
     const char *output;
+    int by; /* 1 + index into metrics; 0: not given */
 } tune_settings;
+
+static const char *const metrics[] = {"accuracy", "rmse", "nlpd", NULL};
 
 /* clang-format off */
 static const cli_option options[] = {
@@ -20,6 +23,8 @@ static const cli_option options[] = {
      "be given several times"},
     {.name = "folds", .kind = CLI_NUMBER, .offset = offsetof(tune_settings, folds), .argument = "N", .default_value = "5",
      .least = 2, .most = UINT32_MAX, .help = "parts of the data, each predicted from the others"},
+    {.name = "by", .kind = CLI_CHOICE, .offset = offsetof(tune_settings, by), .argument = "METRIC", .choices = metrics,
+     .help = "what is best: accuracy of classes or rmse of numbers, which are the defaults, or nlpd of a gp"},
     {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(tune_settings, output),
      .argument = "FILE", .help = "train the best on all data, and write the model"},
     {.name = NULL}};
@@ -65,6 +70,9 @@ static int parse_grid(tune_job *job)
     return CLI_OK;
 }
 
+/* The name of the metric that was asked for, or NULL. */
+static const char *metric_of(const tune_settings *s) { return s->by > 0 ? metrics[s->by - 1] : NULL; }
+
 static int search(tune_job *job)
 {
     const tune_settings *s = job->settings;
@@ -75,7 +83,7 @@ static int search(tune_job *job)
     const double began = cli_seconds();
     const esp_status status =
         esp_tune(training->learner, training->kernel, training->data, training->setting, training->settings, job->grid,
-                 s->grid.count, (size_t)s->folds, common->seed, &run, &job->tuning, &error);
+                 s->grid.count, metric_of(s), (size_t)s->folds, common->seed, &run, &job->tuning, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
     cli_detail(common, "%zu combinations in %.3f s", esp_tuning_count(job->tuning), cli_seconds() - began);
@@ -96,7 +104,9 @@ static void show_results(const tune_job *job)
 {
     const esp_tuning *t = job->tuning;
     const size_t lines = job->settings->grid.count, best = esp_tuning_best(t);
-    const bool classes = !cli_training_of_numbers(&job->training);
+    const bool numbers = cli_training_of_numbers(&job->training);
+    const char *metric = metric_of(job->settings) != NULL ? metric_of(job->settings) : numbers ? "rmse" : "accuracy";
+    const bool higher = strcmp(metric, "accuracy") == 0;
     int width[CLI_LIST_MOST];
     for (size_t l = 0; l < lines; l++) {
         size_t most = strlen(job->name[l]);
@@ -108,12 +118,12 @@ static void show_results(const tune_job *job)
     }
     fputs("  ", stderr);
     for (size_t l = 0; l < lines; l++) fprintf(stderr, "%*s  ", width[l], job->name[l]);
-    fprintf(stderr, "%8s\n", classes ? "accuracy" : "rmse");
+    fprintf(stderr, "%8s\n", metric);
     for (size_t i = 0; i < esp_tuning_count(t); i++) {
         const double score = esp_tuning_score(t, i);
         fputs(i == best ? "* " : "  ", stderr);
         for (size_t l = 0; l < lines; l++) fprintf(stderr, "%*s  ", width[l], esp_tuning_value(t, i, l));
-        fprintf(stderr, classes ? "%8.4f\n" : "%8.6g\n", classes ? score : -score);
+        fprintf(stderr, higher ? "%8.4f\n" : "%8.6g\n", higher ? score : -score);
     }
     fputs("* the best:", stderr);
     for (size_t l = 0; l < lines; l++) fprintf(stderr, " %s=%s", job->name[l], esp_tuning_value(t, best, l));
@@ -166,14 +176,17 @@ const cli_command cli_tune = {
     .name = "tune",
     .usage = "-k EXPR --grid NAME=V,V... DATA",
     .summary = "searches the best values for settings and kernel parameters",
-    .text = "Tries every combination of the values in --grid by cross-validation. A grid names a setting of the "
-            "learner, such as C, or a parameter of the kernel, such as lambda, which is then set wherever the "
-            "expression has it.\n"
-            "Prints a line for each combination: its values in the order of the --grid options, then the score, higher "
-            "is better: the accuracy, or minus the root of the mean squared error. A table that marks the best goes "
-            "to standard error. With -o, the best is trained on all of DATA and the model written.",
+    .text =
+        "Tries every combination of the values in --grid by cross-validation. A grid names a setting of the "
+        "learner, such as C, or a parameter of the kernel, such as lambda, which is then set wherever the "
+        "expression has it.\n"
+        "Prints a line for each combination: its values in the order of the --grid options, then the score, higher "
+        "is better: the accuracy, or minus the root of the mean squared error; with --by nlpd minus the mean negative "
+        "logarithm of the predictive density, which also tells how good the uncertainty of a gp is. A table that "
+        "marks the best goes to standard error. With -o, the best is trained on all of DATA and the model written.",
     .examples =
         "espalier tune -k 'norm(sst(tree))' --grid C=0.1,1,10,100 --grid lambda=0.2,0.4,0.8 questions.jsonl\n"
+        "espalier tune -l gp -k '1*norm(seq(words))' --grid n=2,3,4 --by nlpd quality.jsonl\n"
         "espalier tune -q -k 'rbf(x)' --grid C=1,10 --grid gamma=0.01,0.1,1 -o best.model data.libsvm | sort -k 3 -g",
     .options = options,
     .reads = true,

@@ -417,10 +417,10 @@ ESP_API unsigned esp_learner_capabilities(const char *learner, const esp_setting
 typedef struct esp_model esp_model;
 
 /* Trains on a dataset with a target. `learner` is one that esp_learner_name names. The rows of the Gram matrix are
- * kept in at most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for classes), or with
- * the setting inducing so many rows of them, and says so before it starts. A run that stops at its limit of iterations
- * is a result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting
- * keep-partial; "gp" keeps the best so far in any case, if there is one. */
+ * kept in at most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for more than two
+ * classes), or with the setting inducing so many rows of them, and says so before it starts. A run that stops at its
+ * limit of iterations is a result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with
+ * the setting keep-partial; "gp" keeps the best so far in any case, if there is one. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                              const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
                              esp_error *err);
@@ -478,6 +478,33 @@ ESP_API double esp_predictions_latent_variance(const esp_predictions *prediction
 ESP_API size_t esp_predictions_classes(const esp_predictions *predictions);
 ESP_API const char *esp_predictions_class(const esp_predictions *predictions, size_t class_index);
 
+/* The joint posterior of a Gaussian process at all examples of a dataset; ESP_ERR_PARAM for other models. Both take n x
+ * n numbers and n x support examples twice, and are ESP_ERR_MEMORY where that is beyond run->memory.
+ *
+ * The covariances of the targets or, if `latent`, of the function without noise: covariance[(c * n + i) * n + j] for
+ * column c of the predictions, which the caller owns. Of classes both are that of the latent functions. */
+ESP_API esp_status esp_predict_covariance(const esp_model *model, const esp_dataset *data, bool latent,
+                                          const esp_run *run, double *covariance, esp_error *err);
+/* What is drawn from it, jointly for all examples. */
+typedef enum esp_draw {
+    ESP_DRAW_TARGET,     /* the target: a number with noise, or the number of a class; one per example */
+    ESP_DRAW_FUNCTION,   /* the function, without noise: one per column of the predictions */
+    ESP_DRAW_PROBABILITY /* the probabilities of the classes that it gives: one per class */
+} esp_draw;
+/* Number v of `width` per example, of example i in draw s: out[(i * width + v) * samples + s], which the caller owns.
+ * The same seed gives the same draws, whatever the threads and whatever follows them. */
+ESP_API esp_status esp_predict_samples(const esp_model *model, const esp_dataset *data, size_t samples, uint64_t seed,
+                                       esp_draw what, const esp_run *run, double *out, esp_error *err);
+
+/* The log likelihood of the targets under a Gaussian process ("gp"), which esp_train would raise, at the values of the
+ * kernel and of the setting noise: that of the targets as they are in the data; of classes Laplace's approximation, the
+ * sum over one class against the rest where there are more than two. Unless `gradient` is NULL, it gets the derivatives
+ * in the hyperparameters of the kernel as esp_hyperparameters lists them, and of numbers then that in the noise. The
+ * setting inducing is refused. ESP_ERR_RANGE where there is no likelihood. */
+ESP_API esp_status esp_log_likelihood(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
+                                      const esp_setting *settings, size_t count, const esp_run *run, double *value,
+                                      double *gradient, esp_error *err);
+
 /* How good predictions are, where targets are known: accuracy, precision, recall and F1 per class, their macro and
  * micro means and the confusion matrix; or RMSE, MAE and Pearson's correlation. Of a Gaussian process also how
  * well its uncertainty fits. */
@@ -513,12 +540,15 @@ typedef struct esp_grid {
     const char *values; /* separated by commas */
 } esp_grid;
 typedef struct esp_tuning esp_tuning;
+/* What is best: "accuracy" or "rmse", "nlpd" (learners with ESP_GIVES_VARIANCES only), or NULL for one of the first two
+ * by the targets. ESP_ERR_PARAM if `metric` is another or does not fit. */
 ESP_API esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                             const esp_setting *settings, size_t count, const esp_grid *grid, size_t grid_count,
-                            size_t folds, uint64_t seed, const esp_run *run, esp_tuning **out, esp_error *err);
+                            const char *metric, size_t folds, uint64_t seed, const esp_run *run, esp_tuning **out,
+                            esp_error *err);
 ESP_API void esp_tuning_free(esp_tuning *tuning);
 ESP_API size_t esp_tuning_count(const esp_tuning *tuning); /* combinations, in the order they were tried */
-/* The value of grid line `line` in a combination, and its score (accuracy, or minus RMSE). */
+/* The value of grid line `line` in a combination, and its score (accuracy, minus RMSE, or minus NLPD). */
 ESP_API const char *esp_tuning_value(const esp_tuning *tuning, size_t combination, size_t line);
 ESP_API double esp_tuning_score(const esp_tuning *tuning, size_t combination);
 ESP_API size_t esp_tuning_best(const esp_tuning *tuning);

@@ -84,6 +84,25 @@ class Model:
         _espalier.predict(self._handle, data._handle, what, out, *run)
         return out
 
+    def covariance(self, X: Any, latent: bool = False, run: Run = QUIET) -> Array:
+        """Of a Gaussian process: the covariances of all examples, with noise on the diagonal unless ``latent``; for
+        more than two classes a matrix for each."""
+        data = to_dataset(X, columns=self._columns, run=run)
+        shape = (len(data), len(data))
+        out: Array = np.empty((len(self.classes), *shape) if len(self.classes) > 2 else shape)
+        _espalier.covariance(self._handle, data._handle, latent, out, *run)
+        return out
+
+    def samples(self, X: Any, count: int = 1, seed: int = 1, latent: bool = False, run: Run = QUIET) -> Array:
+        """Of a Gaussian process: draws from the joint posterior of all examples, as ``espalier predict --samples`` with
+        this seed. A row per example and a column per draw: targets, the number of a class in :attr:`classes`, or if
+        ``latent`` the function; for more than two classes that is a matrix per example, with a row for each."""
+        data = to_dataset(X, columns=self._columns, run=run)
+        several = latent and len(self.classes) > 2
+        out: Array = np.empty((len(data), len(self.classes), max(count, 0)) if several else (len(data), max(count, 0)))
+        _espalier.samples(self._handle, data._handle, count, seed, latent, out, *run)
+        return out
+
     def __reduce__(self) -> Any:
         return Model.from_bytes, (self.to_bytes(),)
 

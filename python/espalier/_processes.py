@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils import check_random_state
 
 from . import _espalier
 from ._core import Progress, decode, encode
+from ._data import Dataset, to_dataset
 from ._estimators import _Classifier, _Learner
 from ._expression import leaf_name, scan
 from ._kernel import Kernel
@@ -43,6 +45,13 @@ class _Process(_Learner):
     tie: Names
     group: Groups
     prior: Priors
+
+    _data: Dataset | None = None  # what it was fitted to, for other values of the hyperparameters
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_data", None)
+        return state
 
     def _pairs(self, **replaced: object) -> list[tuple[bytes, bytes]]:
         pairs = super()._pairs(
@@ -92,6 +101,40 @@ class _Process(_Learner):
         Laplace's approximation; with ``inducing``, the bound of it that was raised."""
         summary = self._fitted_model().summary
         return float(next(summary[name] for name in _LIKELIHOODS if name in summary))
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+        """The log likelihood of the targets, as :attr:`log_marginal_likelihood_value_`, at other values.
+
+        ``theta`` are the logarithms of all values in :attr:`hyperparameters_`, in its order; None stands for those that
+        were learned. A noise of 0 is none of them. With ``eval_gradient`` the result is a pair: value, and derivatives
+        in ``theta``. Values need the examples of ``fit``, which a copy, a pickled or a loaded estimator has not."""
+        if theta is None and not eval_gradient:
+            return self.log_marginal_likelihood_value_
+        own = [value for value in self.hyperparameters_.values() if value > 0]
+        values = np.array(own) if theta is None else np.exp(np.asarray(theta, dtype=float))
+        if values.shape != (len(own),):
+            raise ValueError(f"theta has the shape {values.shape}; allowed are {len(own)} numbers, one for each value")
+        if self._data is None:
+            raise ValueError("log_marginal_likelihood at given values needs the examples, without inducing; fit again")
+        kernels = len(_espalier.hyperparameters(self.kernel_._handle))
+        kernel = _espalier.kernel_with_values(self.kernel_._handle, values[:kernels].copy())
+        out = np.zeros(kernels + 2)
+        settings = self._likelihood_pairs(float(values[kernels]) if len(own) > kernels else 0.0)
+        _espalier.log_likelihood(b"gp", kernel, self._data._handle, settings, eval_gradient, out, *self._run())
+        return (float(out[0]), out[1 : len(own) + 1] * values) if eval_gradient else float(out[0])
+
+    def _likelihood_pairs(self, noise: float) -> list[tuple[bytes, bytes]]:
+        """What the likelihood depends on besides the kernel."""
+        return [(b"likelihood", encode(self._likelihood))]
+
+    def _draw(self, X: Any, count: int, random_state: Any, latent: bool) -> Array:
+        if not isinstance(count, (int, np.integer)) or count < 1:
+            raise ValueError(f"n_samples is {count!r}; allowed is a whole number > 0")
+        if not isinstance(random_state, (int, np.integer)):
+            random_state = check_random_state(random_state).randint(2**31)
+        if not 0 <= random_state < 2**64:
+            raise ValueError(f"random_state is {random_state!r}; allowed is a whole number >= 0 and < 2**64")
+        return self._fitted_model().samples(X, int(count), int(random_state), latent, self._run())
 
 
 def _join_names(names: Names, setting: str) -> str:
@@ -186,18 +229,35 @@ class GPRegressor(RegressorMixin, _Process):
     def fit(self, X: Any, y: Any = None) -> GPRegressor:
         """Learns from examples and their numbers. If all numbers are the same there is nothing to learn, which is a
         warning."""
-        self.model_ = self._train(self._number_data(X, y))
+        data = self._number_data(X, y)
+        self.model_ = self._train(data)
+        self._data = data if self.inducing == 0 else None
         end = self.model_.summary["end"]
         if end.startswith("nothing to learn"):
             warnings.warn(f"{end}; every prediction is that number", stacklevel=2)
         return self
 
-    def predict(self, X: Any, return_std: bool = False, latent: bool = False) -> Any:
-        """The mean of each example and, with ``return_std``, its standard deviation: that of the target, or with
-        ``latent`` that of the function without noise."""
-        moments = self._fitted_model().predict(X, "moments", self._run())
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False, latent: bool = False) -> Any:
+        """The mean of each example and, with ``return_std``, its standard deviation, or with ``return_cov`` the
+        covariances of all examples: those of the targets, or with ``latent`` of the function without noise."""
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov are both set; choose one")
+        data = to_dataset(X, columns=self._fitted_model()._columns, run=self._run())
+        moments = self.model_.predict(data, "moments", self._run())
         mean = moments[:, 0].copy()
+        if return_cov:
+            return mean, self.model_.covariance(data, latent, self._run())
         return (mean, np.sqrt(moments[:, 2 if latent else 1])) if return_std else mean
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, latent: bool = False) -> Array:
+        """Draws from the posterior, jointly for all examples: a row per example, a column per draw. Targets with noise,
+        or with ``latent`` the function. A whole number as ``random_state`` is the ``--seed`` of ``espalier predict
+        --samples``; None and generators of NumPy are as in scikit-learn."""
+        return self._draw(X, n_samples, random_state, latent)
+
+    def _likelihood_pairs(self, noise: float) -> list[tuple[bytes, bytes]]:
+        shape = [(b"mean", encode(self.mean)), (b"standardise", encode(self.standardise))]
+        return [*super()._likelihood_pairs(noise), *shape, (b"noise", encode(repr(noise)))]
 
     @property
     def noise_(self) -> float:
@@ -206,9 +266,10 @@ class GPRegressor(RegressorMixin, _Process):
 
 
 class GPClassifier(_Classifier, _Process):
-    """A Gaussian process for two classes: it learns the kernel and predicts probabilities.
+    """A Gaussian process for classes: it learns the kernel and predicts probabilities.
 
-    For the parameters see the head of this module.
+    More than two classes have a latent function each, one class against the rest, which share the kernel. For the
+    parameters see the head of this module.
 
     >>> from espalier import GPClassifier
     >>> trees = ["(S (A a) (B b))", "(S (A a) (B c))", "(S (C c) (D d))", "(S (C c) (D e))"]
@@ -256,25 +317,20 @@ class GPClassifier(_Classifier, _Process):
         self.memory = memory
         self.progress = progress
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    def _more_tags(self) -> dict[str, Any]:
-        return {**super()._more_tags(), "binary_only": True}
-
     def fit(self, X: Any, y: Any = None) -> GPClassifier:
-        """Learns from examples and their classes, of which there are two."""
+        """Learns from examples and their classes."""
         data, classes = self._class_data(X, y)
-        if len(classes) > 2:
-            raise ValueError(
-                f"Only binary classification is supported. There are {len(classes)} classes; "
-                "scikit-learn's OneVsRestClassifier takes one such process for each"
-            )
         self.model_ = self._train(data)
+        self._data = data
         self.classes_ = classes
         return self
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Array:
+        """Draws classes: latent functions from the posterior, jointly for all examples, and then a class of each from
+        the probabilities there. A row per example, a column per draw; ``random_state`` as in :class:`GPRegressor`."""
+        drawn = self._draw(X, n_samples, random_state, False).astype(int)
+        labels: Array = self.classes_[self._places(self.model_)[drawn]]
+        return labels
 
     def predict_proba(self, X: Any) -> Array:
         """The probability of each class, in the order of ``classes_``, averaged over the uncertainty of the latent

@@ -96,7 +96,7 @@ static PyObject *hyperparameters(PyObject *module, PyObject *object)
 }
 
 /* The number of hyperparameters; false with an exception. */
-static bool count_hyperparameters(const esp_kernel *kernel, size_t *count)
+bool espy_count_hyperparameters(const esp_kernel *kernel, size_t *count)
 {
     esp_hyperparameters *hyper = NULL;
     esp_error error;
@@ -116,7 +116,7 @@ static PyObject *kernel_with_values(PyObject *module, PyObject *args)
     Py_buffer view;
     size_t count;
     esp_error error;
-    if (!PyArg_ParseTuple(args, "O&O", espy_kernel, &kernel, &values) || !count_hyperparameters(kernel, &count) ||
+    if (!PyArg_ParseTuple(args, "O&O", espy_kernel, &kernel, &values) || !espy_count_hyperparameters(kernel, &count) ||
         !espy_array(values, "d", count, &view))
         return NULL;
     const esp_status status = esp_kernel_with_values(kernel, view.buf, &made, &error);
@@ -136,7 +136,7 @@ static PyObject *gram_gradient(PyObject *module, PyObject *args)
     size_t count;
     if (!PyArg_ParseTuple(args, "O&O&O" ESPY_RUN, espy_kernel, &kernel, espy_dataset, &data, &out,
                           ESPY_RUN_ARGS(&call)) ||
-        !count_hyperparameters(kernel, &count) ||
+        !espy_count_hyperparameters(kernel, &count) ||
         !espy_array(out, "d", esp_dataset_count(data) * esp_dataset_count(data) * count, &view))
         return NULL;
     espy_begin(&call);

@@ -58,6 +58,9 @@ int espy_text_or_none(PyObject *object, void *out);
  * exception if it is another. PyBuffer_Release follows. */
 bool espy_array(PyObject *object, const char *format, size_t count, Py_buffer *view);
 
+/* How many hyperparameters a kernel has; false with an exception. */
+bool espy_count_hyperparameters(const esp_kernel *kernel, size_t *count);
+
 /* (name, value) pairs of bytes as settings, which borrow from `list`; PyMem_Free releases *out. */
 bool espy_settings(PyObject *list, esp_setting **out, size_t *count);
 
@@ -71,6 +74,6 @@ bool espy_append(PyObject *list, PyObject *item);
 /* ----------------------------------------------------------------- methods */
 
 extern PyMethodDef espy_data_methods[], espy_kernel_methods[], espy_model_methods[], espy_online_methods[],
-    espy_pattern_methods[];
+    espy_pattern_methods[], espy_process_methods[];
 
 #endif

@@ -1,5 +1,7 @@
 #include "base/random.h"
 
+#include <math.h>
+
 static uint64_t rotate(uint64_t x, int k) { return (x << k) | (x >> (64 - k)); }
 
 void espi_random_seed(espi_random *random, uint64_t seed)
@@ -27,6 +29,17 @@ uint64_t espi_random_bits(espi_random *random)
 }
 
 double espi_random_unit(espi_random *random) { return (double)(espi_random_bits(random) >> 11) * 0x1p-53; }
+
+/* Pairs of normal numbers from pairs of uniform ones (Box & Muller 1958). */
+void espi_random_normal(espi_random *random, double *z, size_t count)
+{
+    for (size_t i = 0; i < count; i += 2) {
+        const double radius = sqrt(-2.0 * log(1.0 - espi_random_unit(random)));
+        const double angle = 6.283185307179586 * espi_random_unit(random);
+        z[i] = radius * cos(angle);
+        if (i + 1 < count) z[i + 1] = radius * sin(angle);
+    }
+}
 
 uint64_t espi_random_below(espi_random *random, uint64_t bound)
 {

@@ -13,6 +13,8 @@ void espi_random_seed(espi_random *random, uint64_t seed);
 uint64_t espi_random_bits(espi_random *random);
 /* Uniform in [0, 1), 53 bits. */
 double espi_random_unit(espi_random *random);
+/* `count` independent standard normal numbers. */
+void espi_random_normal(espi_random *random, double *z, size_t count);
 /* Uniform in 0 .. bound-1, without bias; bound > 0. */
 uint64_t espi_random_below(espi_random *random, uint64_t bound);
 /* Puts numbers into random order. */

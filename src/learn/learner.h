@@ -83,8 +83,8 @@ typedef struct espi_folds {
 typedef struct espi_trial {
     const espi_settings *settings;
     /* Called once for each example, with its score per output by a fit that has not seen it; and, from learners that
-     * give variances, with that of the function and that of the target, else with NULL. May be called by several
-     * threads, for different examples. */
+     * give variances, with that of the function and that of the target for each output, else with NULL. May be called
+     * by several threads, for different examples. */
     void (*take)(void *context, size_t example, const double *score, const double *variance);
     void *context;
 } espi_trial;
@@ -118,6 +118,9 @@ struct espi_learner {
     /* The scores of every example, for each trial; the settings of the problem itself are not used. */
     esp_status (*out_of_fold)(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
                               size_t trials, esp_error *err);
+    /* The log likelihood of the targets, nothing being searched, and unless `gradient` is NULL its derivatives in the
+     * hyperparameters of the kernel, in their order, and in what the learner has besides. NULL: it has none. */
+    esp_status (*log_likelihood)(const espi_problem *problem, double *value, double *gradient, esp_error *err);
     /* Switches off what a cross-validation has no use for. NULL: there is nothing. */
     void (*for_validation)(espi_settings *settings);
 

@@ -90,8 +90,8 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
         m->confusion[actual * m->classes + p->winner[i]]++;
         right += actual == p->winner[i];
         m->known += (actual < p->classes) / (double)m->count;
-        if (m->spread) /* what it gives to a label that it does not know, 0, is taken for 1e-300 */
-            m->nlpd -= log(fmax(actual < p->classes ? p->probability[i * p->classes + actual] : 0.0, 1e-300)) /
+        if (m->spread) /* it gives 0 to a label that it does not know */
+            m->nlpd -= espi_log_probability(actual < p->classes ? p->probability[i * p->classes + actual] : 0.0) /
                        (double)m->count;
     }
     espi_free(class_of_symbol);
@@ -109,14 +109,6 @@ static esp_status judge_classes(esp_metrics *m, const esp_predictions *p, const 
     m->macro_precision /= seen;
     m->macro_recall /= seen;
     return ESP_OK;
-}
-
-/* The logarithm of the density that a normal distribution has at a distance from its mean. A variance of 0 stands for
- * one too small to be told. */
-static double log_density(double distance, double variance)
-{
-    const double v = fmax(variance, 1e-200), z = fmin(fabs(distance) / sqrt(v), 1e150);
-    return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
 }
 
 static bool all_same(const double *value, size_t count)
@@ -153,7 +145,7 @@ static esp_status judge_values(esp_metrics *m, const esp_predictions *p, const e
         const double error = most > 0.0 ? (p->column[i] - y[i]) / most : 0.0;
         m->rmse += error * error;
         m->mae += fabs(error) / (double)m->count;
-        if (m->spread) m->nlpd -= log_density(y[i] - p->column[i], p->variance[2 * i + 1]) / (double)m->count;
+        if (m->spread) m->nlpd -= espi_log_density(y[i] - p->column[i], p->variance[2 * i + 1]) / (double)m->count;
         xx += dx * dx;
         yy += dy * dy;
         xy += dx * dy;

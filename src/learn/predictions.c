@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/status.h"
 #include "learn/learner.h"
+#include "learn/probit.h"
 
 #include <math.h>
 #include <string.h>
@@ -99,20 +100,45 @@ esp_status espi_predictions_make(size_t count, const double *scores, size_t clas
     return ESP_OK;
 }
 
-/* The probit link averaged over a normal latent value: Phi(m / sqrt(1 + v))
- * (Rasmussen & Williams 2006, equation 3.82). */
-static double probit(double mean, double variance) { return 0.5 * erfc(-mean / sqrt(2.0 * (1.0 + variance))); }
+size_t espi_decide_spread(const double *score, const double *variance, size_t classes, double *probability)
+{
+    const size_t outputs = espi_class_outputs(classes, false);
+    size_t best = 0;
+    if (classes == 2) {
+        const double z = espi_probit_argument(score[0], variance[0]);
+        if (probability != NULL) espi_class_probabilities(&z, classes, probability);
+        return score[0] > 0.0;
+    }
+    double most = -INFINITY;
+    for (size_t k = 0; k < outputs; k++) {
+        const double z = espi_probit_argument(score[k], variance[2 * k]);
+        if (probability != NULL) probability[k] = z;
+        if (k > 0 && !(z > most)) continue;
+        best = k;
+        most = z;
+    }
+    if (probability != NULL) espi_class_probabilities(probability, classes, probability);
+    return best;
+}
+
+double espi_log_density(double distance, double variance)
+{
+    const double v = fmax(variance, 1e-200), z = fmin(fabs(distance) / sqrt(v), 1e150);
+    return -0.5 * z * z - 0.5 * log(6.283185307179586477 * v);
+}
+
+double espi_log_probability(double probability) { return log(fmax(probability, 1e-300)); }
 
 esp_status espi_predictions_spread(esp_predictions *p, const double *variance, esp_error *err)
 {
-    p->variance = espi_alloc(p->count, 2 * sizeof *p->variance);
+    const size_t numbers = 2 * p->columns;
+    p->variance = espi_alloc(p->count, numbers * sizeof *p->variance);
     if (p->classes > 0) p->probability = espi_alloc(p->count, p->classes * sizeof *p->probability);
     if (p->variance == NULL || (p->classes > 0 && p->probability == NULL)) return espi_no_memory(err);
-    memcpy(p->variance, variance, p->count * 2 * sizeof *variance);
-    for (size_t i = 0; p->classes > 0 && i < p->count; i++) {
-        p->probability[2 * i] = probit(-p->column[i], variance[2 * i]);
-        p->probability[2 * i + 1] = probit(p->column[i], variance[2 * i]);
-    }
+    memcpy(p->variance, variance, p->count * numbers * sizeof *variance);
+    for (size_t i = 0; p->classes > 0 && i < p->count; i++)
+        p->winner[i] = (uint32_t)espi_decide_spread(p->column + i * p->columns, variance + i * numbers, p->classes,
+                                                    p->probability + i * p->classes);
     return ESP_OK;
 }
 
@@ -142,10 +168,13 @@ const char *esp_predictions_label(const esp_predictions *p, size_t i)
     return p->classes > 0 ? p->class_name[p->winner[i]] : NULL;
 }
 
-double esp_predictions_score(const esp_predictions *p, size_t i)
+/* Where the value of the winner stands among those of all columns. */
+static size_t winning(const esp_predictions *p, size_t i)
 {
-    return p->column[i * p->columns + (p->columns > 1 ? p->winner[i] : 0)];
+    return i * p->columns + (p->columns > 1 ? p->winner[i] : 0);
 }
+
+double esp_predictions_score(const esp_predictions *p, size_t i) { return p->column[winning(p, i)]; }
 
 const char *esp_predictions_column_name(const esp_predictions *p, size_t column)
 {
@@ -164,10 +193,10 @@ double esp_predictions_probability(const esp_predictions *p, size_t i, size_t c)
 
 double esp_predictions_variance(const esp_predictions *p, size_t i)
 {
-    return p->variance != NULL ? p->variance[2 * i + 1] : -1.0;
+    return p->variance != NULL ? p->variance[2 * winning(p, i) + 1] : -1.0;
 }
 
 double esp_predictions_latent_variance(const esp_predictions *p, size_t i)
 {
-    return p->variance != NULL ? p->variance[2 * i] : -1.0;
+    return p->variance != NULL ? p->variance[2 * winning(p, i)] : -1.0;
 }

@@ -17,17 +17,6 @@
 /* Of the mean of the diagonal: what rounding makes of the zeros that equal examples bring. */
 static const double first_jitter = 1e-12;
 
-/* Pairs of normal numbers from pairs of uniform ones (Box & Muller 1958). */
-static void draw_normal(espi_random *random, double *z, size_t count)
-{
-    for (size_t i = 0; i < count; i += 2) {
-        const double radius = sqrt(-2.0 * log(1.0 - espi_random_unit(random)));
-        const double angle = 6.283185307179586 * espi_random_unit(random);
-        z[i] = radius * cos(angle);
-        if (i + 1 < count) z[i + 1] = radius * sin(angle);
-    }
-}
-
 /* The lower triangle of K becomes L; `self` is overwritten. */
 static esp_status factor_prior(double *k, size_t n, double *self, const esp_run *run, double *jitter, esp_error *err)
 {
@@ -52,12 +41,12 @@ static esp_status draw(double *k, size_t n, double noise, uint64_t seed, const e
     const esp_status status = factor_prior(k, n, y, run, jitter, err);
     espi_random random;
     espi_random_seed(&random, seed);
-    draw_normal(&random, z, n);
+    espi_random_normal(&random, z, n);
     for (size_t i = 0; status == ESP_OK && i < n; i++) {
         y[i] = 0.0;
         for (size_t j = 0; j <= i; j++) y[i] += k[i * n + j] * z[j];
     }
-    draw_normal(&random, z, n);
+    espi_random_normal(&random, z, n);
     for (size_t i = 0; status == ESP_OK && i < n; i++) y[i] += sqrt(noise) * z[i];
     espi_free(z);
     return status == ESP_OK && !espi_all_finite(y, n)

@@ -3,7 +3,8 @@
 
 gp_reference.py gaussian|bernoulli SETTINGS TRAIN TEST prints the log likelihood (or Laplace's log evidence) of TRAIN
 and then, for each example of TEST, mean, variance with noise and latent variance (or latent mean, latent variance and
-probability), separated by TABs. SETTINGS is JSON: the kernel is
+probability), separated by TABs. Targets that are strings are classes, one against the rest: then it is the sum of their
+log evidences, and for each example the latent means and the probabilities of all. SETTINGS is JSON: the kernel is
 
     weight1 * norm(sst(tree, lambda, alpha, per label if "labels" says so)) + weight2 * rbf(x, gamma)
 
@@ -127,9 +128,9 @@ def normal_cdf(z):
     return 0.5 * math.erfc(-z / math.sqrt(2))
 
 
-def classes(kernel, s, train, test):
+def two_classes(kernel, y, train, test):
+    """Laplace's log evidence for targets y of -1 and 1, and latent mean and variance of each example of TEST."""
     n = len(train)
-    y = [1.0 if e["y"] > 0 else -1.0 for e in train]
     gram = [[kernel(a, b) for b in train] for a in train]
     f = [0.0] * n
     for _ in range(60):  # Newton: f = K (I + W K)^-1 (W f + g) = K S B^-1 ...
@@ -144,11 +145,38 @@ def classes(kernel, s, train, test):
         a = [p - q for p, q in zip(b, c)]
         f = [dot(gram[i], a) for i in range(n)]
     log_b = 2 * math.fsum(math.log(factor[i][i]) for i in range(n)) + math.fsum(math.log(v) for v in w)
-    print(repr(-0.5 * dot(a, f) + math.fsum(math.log(normal_cdf(t * v)) for t, v in zip(y, f)) - 0.5 * log_b))
+    evidence = -0.5 * dot(a, f) + math.fsum(math.log(normal_cdf(t * v)) for t, v in zip(y, f)) - 0.5 * log_b
+    moments = []
     for x in test:
         k = [kernel(x, e) for e in train]
-        mean, variance = dot(k, a), kernel(x, x) - dot(k, solve(factor, k))
-        print(mean, variance, normal_cdf(mean / math.sqrt(1 + variance)), sep="\t")
+        moments.append((dot(k, a), kernel(x, x) - dot(k, solve(factor, k))))
+    return evidence, moments
+
+
+def link(moments):
+    mean, variance = moments
+    return normal_cdf(mean / math.sqrt(1 + variance))
+
+
+def several_classes(kernel, train, test):
+    names = sorted({e["y"] for e in train})
+    parts = [two_classes(kernel, [1.0 if e["y"] == name else -1.0 for e in train], train, test) for name in names]
+    print(repr(math.fsum(evidence for evidence, _ in parts)))
+    for i in range(len(test)):
+        at = [moments[i] for _, moments in parts]
+        # Each class tells for itself whether it is the one: what is the chance of c and no other?
+        only = [math.prod(link(at[k]) if k == c else 1 - link(at[k]) for k in range(len(at))) for c in range(len(at))]
+        print(*(mean for mean, _ in at), *(p / math.fsum(only) for p in only), sep="\t")
+
+
+def classes(kernel, s, train, test):
+    if isinstance(train[0]["y"], str):
+        several_classes(kernel, train, test)
+        return
+    evidence, moments = two_classes(kernel, [1.0 if e["y"] > 0 else -1.0 for e in train], train, test)
+    print(repr(evidence))
+    for mean, variance in moments:
+        print(mean, variance, link((mean, variance)), sep="\t")
 
 
 def read(path):

@@ -34,6 +34,7 @@ enum {
     SELECTED,
     PROCESS,
     PROCESS_CLASSES,
+    PROCESS_SEVERAL,
     RECIPES
 };
 
@@ -152,6 +153,19 @@ static const recipe recipes[RECIPES] = {
                          .outputs = 1,
                          .process = true,
                          .version = 4},
+    [PROCESS_SEVERAL] = {.name = "process-several",
+                         .learner = "gp",
+                         .settings = "likelihood=bernoulli",
+                         .summary = "log evidence\t-2.5\n",
+                         .kernel = "2*norm(sst(tree, lambda=0.4))",
+                         .data = "{\"tree\": \"(S (NP (D the) (N cat)) (VP (V sat)))\"}\n"
+                                 "{\"tree\": \"(NP (D a) (N dog))\"}\n"
+                                 "{\"tree\": \"(S (NP (D a) (N dog)))\"}\n",
+                         .class_name = {"a", "b", "c"},
+                         .classes = 3,
+                         .outputs = 3,
+                         .process = true,
+                         .version = 5},
 };
 
 static inline char *copied(const char *text)
@@ -246,9 +260,10 @@ static inline espi_gaussian *process_of(const esp_model *m)
     assert_non_null(p);
     *p = (espi_gaussian){.scale = 1.0 / 3.0, .noise = m->classes == 0 ? 0.1 : 0.0, .jitter = 1e-10};
     if (m->classes == 0) return p;
-    p->curvature = espi_alloc(m->support->rows, sizeof *p->curvature);
+    const size_t curvatures = m->support->rows * m->outputs;
+    p->curvature = espi_alloc(curvatures, sizeof *p->curvature);
     assert_non_null(p->curvature);
-    for (size_t i = 0; i < m->support->rows; i++) p->curvature[i] = (double)i / 3.0;
+    for (size_t i = 0; i < curvatures; i++) p->curvature[i] = (double)i / 3.0;
     return p;
 }
 

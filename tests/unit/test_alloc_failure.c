@@ -335,16 +335,22 @@ static esp_status learn(const void *argument, esp_error *err)
     return status;
 }
 
+/* Frees what a model keeps from its first prediction on. */
+static void forget(void)
+{
+    espi_scorer_free(learned_model->scorer);
+    learned_model->scorer = NULL;
+    espi_posterior_free(learned_model->posterior);
+    learned_model->posterior = NULL;
+}
+
 static esp_status judge(const void *argument, esp_error *err)
 {
     const learned_case *l = argument;
     esp_predictions *predictions = (esp_predictions *)(uintptr_t)1;
     esp_metrics *metrics = (esp_metrics *)(uintptr_t)1;
     esp_status status = esp_predict(learned_model, learned_data, &l->run, &predictions, err);
-    espi_scorer_free(learned_model->scorer); /* which a model keeps from its first prediction on */
-    learned_model->scorer = NULL;
-    espi_posterior_free(learned_model->posterior);
-    learned_model->posterior = NULL;
+    forget();
     assert_true((status == ESP_OK) == (predictions != NULL));
     if (status != ESP_OK) return status;
     status = esp_metrics_new(predictions, learned_data, &metrics, err);
@@ -397,6 +403,27 @@ static esp_status fold(const void *argument, esp_error *err)
     return esp_folds(l->learner, learned_data, 2, 1, number, err);
 }
 
+/* What else a Gaussian process is asked; others refuse. */
+static esp_status ask_process(const void *argument, esp_error *err)
+{
+    const learned_case *l = argument;
+    const size_t n = esp_dataset_count(learned_data), classes = esp_model_classes(learned_model);
+    const bool process = strcmp(l->learner, "gp") == 0;
+    double *room = calloc((classes + 1) * n * (n + 2), sizeof *room), value;
+    if (room == NULL) abort();
+    esp_status status =
+        !process ? ESP_OK : esp_predict_covariance(learned_model, learned_data, false, &l->run, room, err);
+    if (status == ESP_OK && process)
+        status = esp_predict_samples(learned_model, learned_data, 2, 1,
+                                     classes > 0 ? ESP_DRAW_PROBABILITY : ESP_DRAW_TARGET, &l->run, room, err);
+    forget();
+    if (status == ESP_OK && process)
+        status = esp_log_likelihood(l->learner, learned_kernel, learned_data, l->setting, l->settings, &l->run, &value,
+                                    room, err);
+    free(room);
+    return status;
+}
+
 static esp_status cross_validate(const void *argument, esp_error *err)
 {
     const learned_case *l = argument;
@@ -414,8 +441,8 @@ static esp_status tune(const void *argument, esp_error *err)
     const bool online = strcmp(l->learner, "perceptron") == 0, costs = l->learner[0] == 's'; /* svm, svr */
     const esp_grid grid[] = {{online ? "epochs" : costs ? "C" : "tolerance", online || costs ? "1,10" : "1"}, l->grid};
     esp_tuning *out = (esp_tuning *)(uintptr_t)1;
-    const esp_status status =
-        esp_tune(l->learner, learned_kernel, learned_data, l->setting, l->settings, grid, 2, 2, 1, &l->run, &out, err);
+    const esp_status status = esp_tune(l->learner, learned_kernel, learned_data, l->setting, l->settings, grid, 2, NULL,
+                                       2, 1, &l->run, &out, err);
     assert_true((status == ESP_OK) == (out != NULL));
     esp_tuning_free(out);
     return status;
@@ -457,8 +484,9 @@ static void learning(void **state)
          3,
          {"alpha", "0.5"},
          one},
+        {"gp", "2*rbf(x)", three, {{"likelihood", "bernoulli"}, {"max-iterations", "1"}}, 2, {"gamma", "0.5"}, two},
     };
-    static const fallible calls[] = {learn, judge, store_model, fold, cross_validate, tune};
+    static const fallible calls[] = {learn, judge, store_model, fold, cross_validate, tune, ask_process};
     for (size_t i = 0; i < sizeof learned_cases / sizeof *learned_cases; i++) {
         const learned_case *l = &learned_cases[i];
         esp_error err = {0};

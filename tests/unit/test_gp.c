@@ -1,48 +1,11 @@
 /* Gaussian processes: gradients against central differences; likelihoods, predictions and variances against dense
  * algebra written out here. tests/cli/train/gp-reference compares with a program that shares nothing with us. */
+#include "elimination.h"
 #include "learn/gp/gp.h"
+#include "learn/probit.h"
 #include "learning.h"
 
 #include "kernel/evaluate/bound.h"
-
-/* ---------------------------------------------------------- dense algebra */
-
-/* x of A x = y by Gauss' elimination with pivots; both are destroyed. *log_determinant gets ln |A|. */
-static void eliminate(double *a, double *y, size_t n, double *log_determinant)
-{
-    *log_determinant = 0.0;
-    for (size_t k = 0; k < n; k++) {
-        size_t best = k;
-        for (size_t i = k + 1; i < n; i++)
-            if (fabs(a[i * n + k]) > fabs(a[best * n + k])) best = i;
-        for (size_t j = 0; j < n && best != k; j++) {
-            const double other = a[k * n + j];
-            a[k * n + j] = a[best * n + j];
-            a[best * n + j] = other;
-        }
-        const double other = y[k];
-        y[k] = y[best];
-        y[best] = other;
-        *log_determinant += log(fabs(a[k * n + k]));
-        for (size_t i = k + 1; i < n; i++) {
-            const double factor = a[i * n + k] / a[k * n + k];
-            for (size_t j = k; j < n; j++) a[i * n + j] -= factor * a[k * n + j];
-            y[i] -= factor * y[k];
-        }
-    }
-    for (size_t k = n; k-- > 0;) {
-        for (size_t j = k + 1; j < n; j++) y[k] -= a[k * n + j] * y[j];
-        y[k] /= a[k * n + k];
-    }
-}
-
-static double *copy_of(const double *from, size_t count)
-{
-    double *copy = malloc((count + 1) * sizeof *copy);
-    assert_non_null(copy);
-    memcpy(copy, from, count * sizeof *copy);
-    return copy;
-}
 
 /* ln Phi and phi/Phi: known values, symmetry, and derivatives of one another where the formulas meet. */
 static void test_probit(void **state)
@@ -66,20 +29,39 @@ static void test_probit(void **state)
 
 typedef struct learned_case {
     esp_dataset *data;
-    double target[MOST];
+    double *target;
     espi_gp_problem problem;
     espi_gp_point point;
+    espi_gp_modes modes;
     const espi_gp_likelihood *likelihood;
 } learned_case;
 
-static void begin(learned_case *l, size_t count, bool classes, bool constant, uint64_t seed)
+/* Numbers (0 classes), two classes, or several, one against the rest. */
+static void begin(learned_case *l, size_t count, size_t classes, bool constant, uint64_t seed)
 {
-    *l = (learned_case){.data = labelled(seed, count, classes ? 2 : 0, false),
-                        .likelihood = classes ? &espi_gp_laplace : &espi_gp_exact};
-    for (size_t i = 0; i < count; i++) l->target[i] = strtod(esp_dataset_target(l->data, i), NULL);
-    l->problem = (espi_gp_problem){.data = l->data, .target = l->target, .count = count, .constant_mean = constant};
+    const size_t outputs = classes > 2 ? classes : 1;
+    *l = (learned_case){.data = labelled(seed, count, classes, false),
+                        .likelihood = classes == 0   ? &espi_gp_exact
+                                      : classes == 2 ? &espi_gp_laplace
+                                                     : &espi_gp_one_vs_rest};
+    l->target = malloc(count * outputs * sizeof *l->target);
+    assert_non_null(l->target);
+    for (size_t k = 0; k < outputs; k++)
+        for (size_t i = 0; i < count; i++) {
+            const char *y = esp_dataset_target(l->data, i);
+            l->target[k * count + i] = classes > 2 ? ((size_t)(*y - 'A') == k ? 1.0 : -1.0) : strtod(y, NULL);
+        }
+    l->problem = (espi_gp_problem){.data = l->data,
+                                   .target = l->target,
+                                   .count = count,
+                                   .outputs = outputs,
+                                   .modes = &l->modes,
+                                   .constant_mean = constant};
     for (size_t k = 0; k < 3; k++) l->problem.matrix[k] = malloc(count * count * sizeof(double));
     l->problem.vector = malloc(8 * count * sizeof(double));
+    l->modes.coefficient = malloc(outputs * count * sizeof(double));
+    l->modes.curvature = malloc(outputs * count * sizeof(double));
+    l->modes.latent = calloc(outputs * count, sizeof(double));
     assert_true(espi_gp_point_make(&l->point, count));
 }
 
@@ -87,6 +69,8 @@ static void end(learned_case *l)
 {
     for (size_t k = 0; k < 3; k++) free(l->problem.matrix[k]);
     free(l->problem.vector);
+    free(l->modes.coefficient), free(l->modes.curvature), free(l->modes.latent);
+    free(l->target);
     espi_gp_point_free(&l->point);
     esp_dataset_free(l->data);
 }
@@ -112,7 +96,7 @@ static double difference(learned_case *l, esp_kernel *kernel, const espi_hyper *
     return (8.0 * (value[2] - value[1]) - (value[3] - value[0])) / (12.0 * h);
 }
 
-static size_t check_gradient(const char *expression, bool classes, bool constant, double noise)
+static size_t check_gradient(const char *expression, size_t classes, bool constant, double noise)
 {
     learned_case l;
     esp_kernel *parsed = kernel_of(expression), *kernel = NULL;
@@ -134,7 +118,7 @@ static size_t check_gradient(const char *expression, bool classes, bool constant
             fail_msg("%s, %s: the derivative in ln %s is %.12g instead of %.12g", expression, l.likelihood->name,
                      hyper[i].name, is, expected);
     }
-    if (!classes) {
+    if (classes == 0) {
         const double expected = difference(&l, kernel, NULL, noise);
         assert_close(of_noise * noise, expected, 1e-6, "the derivative in ln noise");
     }
@@ -160,9 +144,10 @@ static void test_gradients(void **state)
     };
     size_t hypers = 0;
     for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        hypers += check_gradient(kernels[k], false, false, 0.3);
-        check_gradient(kernels[k], false, true, 0.05);
-        check_gradient(kernels[k], true, false, 0.0);
+        hypers += check_gradient(kernels[k], 0, false, 0.3);
+        check_gradient(kernels[k], 0, true, 0.05);
+        check_gradient(kernels[k], 2, false, 0.0);
+        check_gradient(kernels[k], 4, false, 0.0);
     }
     assert_true(hypers > 30);
 }

@@ -82,7 +82,7 @@ static void test_settings_of_numbers(void **state)
         sprintf(message, "%s is for numbers, not for the classes of likelihood bernoulli", given[i].name);
         assert_int_equal(learn(data, "rbf(x)", setting, 2, NULL, &err), ESP_ERR_PARAM);
         assert_string_equal(err.message, message);
-        assert_int_equal(esp_tune("gp", kernel, data, setting + 1, 1, &grid, 1, 2, 1, NULL, &tuning, &err),
+        assert_int_equal(esp_tune("gp", kernel, data, setting + 1, 1, &grid, 1, NULL, 2, 1, NULL, &tuning, &err),
                          ESP_ERR_PARAM);
         assert_string_equal(err.message, message);
         assert_null(tuning);
@@ -150,7 +150,9 @@ static void test_asking(void **state)
     assert_int_equal(asked(numbers, "1*rbf(x)", "fix=*", "inverting"), 0);
     assert_int_equal(asked(equal, "rbf(x)", "noise=0 fix=*", "factoring"), 2); /* the second with jitter */
     assert_true(asked(classes, "1*rbf(x)", "likelihood=bernoulli max-iterations=0", "finding the mode") > 2);
-    assert_int_equal(asked(classes, "1*rbf(x)", "likelihood=bernoulli max-iterations=0", "solving"), 1);
+    esp_dataset *several = labelled(4, 20, 3, false); /* once for each class */
+    assert_int_equal(asked(several, "1*rbf(x)", "likelihood=bernoulli max-iterations=0", "inverting"), 3);
+    esp_dataset_free(several);
     assert_int_equal(asked(classes, "1*rbf(x)", "likelihood=bernoulli max-iterations=0", "inverting"), 1);
     assert_int_equal(asked(numbers, "1*rbf(x)", "inducing=5 fix=*", "factoring"),
                      4); /* two, and once more at the end */

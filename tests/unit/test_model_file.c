@@ -139,7 +139,7 @@ static void same_model(const esp_model *a, const esp_model *b)
         SAME(&a->gaussian->noise, &b->gaussian->noise, 1);
         SAME(&a->gaussian->jitter, &b->gaussian->jitter, 1);
         assert_int_equal(a->gaussian->curvature != NULL, a->classes > 0);
-        if (a->classes > 0) SAME(a->gaussian->curvature, b->gaussian->curvature, a->support->rows);
+        if (a->classes > 0) SAME(a->gaussian->curvature, b->gaussian->curvature, a->support->rows * a->outputs);
     }
     assert_int_equal(a->variant != NULL, b->variant != NULL);
     for (size_t k = 0; a->variant != NULL && k < a->outputs; k++)
@@ -263,7 +263,8 @@ static void summary(void **state)
 }
 
 /* Kept in tests/data. */
-static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON, VOTE, SELECTED, PROCESS, PROCESS_CLASSES};
+static const int sample[] = {TREE_SVM, VECTOR_SVR, PERCEPTRON,      VOTE,
+                             SELECTED, PROCESS,    PROCESS_CLASSES, PROCESS_SEVERAL};
 
 static void sample_path(const recipe *r, char path[128])
 {
@@ -348,11 +349,19 @@ static void other_versions(void **state)
 {
     (void)state;
     const blob b = file_of(TREE_SVM);
-    store(b.bytes + 8, 5, 4);
+    store(b.bytes + 8, 6, 4);
     sign(b);
     refused(b.bytes, b.size,
-            "the model file has version 5 of the format; this is Espalier " ESP_VERSION
-            ", which reads versions up to 4");
+            "the model file has version 6 of the format; this is Espalier " ESP_VERSION
+            ", which reads versions up to 5");
+    static const int process[] = {PROCESS_CLASSES, PROCESS_SEVERAL};
+    for (int i = 0; i < 2; i++) {
+        const blob other = file_of(process[i]);
+        store(other.bytes + 8, i == 0 ? 5 : 4, 4);
+        sign(other);
+        refused(other.bytes, other.size, i == 0 ? "version 5 is not for 2 classes" : "version 4 is not for 3 classes");
+        free(other.bytes);
+    }
     store(b.bytes + 8, 4, 4);
     sign(b);
     refused(b.bytes, b.size, "section 'process' is not where it belongs");
@@ -412,6 +421,7 @@ static void memory_runs_out(void **state)
     memory_runs_out_of(&recipes[SELECTED]);
     memory_runs_out_of(&recipes[PROCESS]);
     memory_runs_out_of(&recipes[PROCESS_CLASSES]);
+    memory_runs_out_of(&recipes[PROCESS_SEVERAL]);
 }
 
 /* Whatever keeps a model from being written, the file that was there stays. */

@@ -170,7 +170,7 @@ static void test_grids(void **state)
     const esp_grid grid[] = {{"inducing", "0,5,1000"}, {"C", "0.5,2"}};
     esp_tuning *tuning;
     esp_error err = {0};
-    assert_ok(esp_tune("svm", kernel, data, NULL, 0, grid, 2, 4, 3, NULL, &tuning, &err), "tune", &err);
+    assert_ok(esp_tune("svm", kernel, data, NULL, 0, grid, 2, NULL, 4, 3, NULL, &tuning, &err), "tune", &err);
     for (size_t c = 0; c < esp_tuning_count(tuning); c++) { /* each is the cross-validation with its settings */
         char settings[80];
         snprintf(settings, sizeof settings, "inducing=%s C=%s", esp_tuning_value(tuning, c, 0),

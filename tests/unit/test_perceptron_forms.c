@@ -161,7 +161,7 @@ static void grid_search(void **state)
     esp_kernel *kernel = kernel_of("sst(tree)");
     esp_tuning *tuning = NULL;
     esp_error err = {0};
-    assert_ok(esp_tune("perceptron", kernel, data, NULL, 0, grid, 3, 3, 4, NULL, &tuning, &err), "tune", &err);
+    assert_ok(esp_tune("perceptron", kernel, data, NULL, 0, grid, 3, NULL, 3, 4, NULL, &tuning, &err), "tune", &err);
     assert_int_equal(esp_tuning_count(tuning), 8);
     for (size_t c = 0; c < 8; c++) {
         char settings[60];
@@ -178,7 +178,7 @@ static void grid_search(void **state)
     }
     esp_tuning_free(tuning);
     const esp_grid both[] = {{"vote", "0,1"}, {"average", "0,1"}};
-    assert_refused(esp_tune("perceptron", kernel, data, NULL, 0, both, 2, 3, 4, NULL, &tuning, &err), &err,
+    assert_refused(esp_tune("perceptron", kernel, data, NULL, 0, both, 2, NULL, 3, 4, NULL, &tuning, &err), &err,
                    "average and vote exclude each other");
     esp_kernel_free(kernel);
     esp_dataset_free(data);

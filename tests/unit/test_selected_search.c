@@ -18,7 +18,8 @@ static void check_grid(const esp_dataset *data, const esp_grid *grid, size_t lin
     esp_kernel *kernel = kernel_of(KERNEL);
     esp_tuning *t = NULL;
     esp_error err = {0};
-    assert_ok(esp_tune("svm", kernel, data, &precise, 1, grid, lines, FOLDS, SEED, run, &t, &err), grid[0].name, &err);
+    assert_ok(esp_tune("svm", kernel, data, &precise, 1, grid, lines, NULL, FOLDS, SEED, run, &t, &err), grid[0].name,
+              &err);
     assert_int_equal(esp_tuning_count(t), combinations);
     for (size_t c = 0; c < combinations; c++) {
         char settings[160] = "tolerance=1e-6";
@@ -69,7 +70,8 @@ static void test_refusals(void **state)
     esp_tuning *t = NULL;
     esp_kernel *kernel = kernel_of("linear(x) + fsst(tree)");
     const esp_grid grid = {"C", "1,2"};
-    assert_refused(esp_tune("svr", kernel, values, NULL, 0, &grid, 1, 2, 1, NULL, &t, &err), &err, "fsst selects");
+    assert_refused(esp_tune("svr", kernel, values, NULL, 0, &grid, 1, NULL, 2, 1, NULL, &t, &err), &err,
+                   "fsst selects");
     esp_kernel_free(kernel);
     clause = "the kernel fseq cannot be learned example by example";
     assert_refused(train("perceptron", KERNEL, two, "", NULL, &m, &err), &err, clause);
@@ -216,7 +218,7 @@ static esp_status tune(const void *argument, esp_error *err)
     const esp_grid grid[] = {w->grid, {"C", "1"}};
     esp_tuning *t = (esp_tuning *)(uintptr_t)1;
     const esp_status status = esp_tune("svm", kernel_of_work, data_of_work, options_of_work.setting,
-                                       options_of_work.count, grid, 2, 2, 1, &w->run, &t, err);
+                                       options_of_work.count, grid, 2, NULL, 2, 1, &w->run, &t, err);
     assert_true((status == ESP_OK) == (t != NULL));
     esp_tuning_free(t);
     return status;

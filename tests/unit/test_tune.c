@@ -12,7 +12,8 @@ static esp_status tune(const char *learner, const char *kernel, const esp_datase
     options_of(&o, settings);
     esp_kernel *k = kernel_of(kernel);
     *t = (esp_tuning *)(uintptr_t)1;
-    const esp_status status = esp_tune(learner, k, data, o.setting, o.count, grid, lines, FOLDS, SEED, run, t, err);
+    const esp_status status =
+        esp_tune(learner, k, data, o.setting, o.count, grid, lines, NULL, FOLDS, SEED, run, t, err);
     esp_kernel_free(k);
     assert_true((status == ESP_OK) == (*t != NULL));
     return status;

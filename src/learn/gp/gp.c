@@ -1,4 +1,4 @@
-/* Gaussian processes from settings and data to a model, and in cross-validation; gp.h tells how the parts fit. */
+/* Gaussian processes from settings and data to a model or a likelihood; gp.h tells how the parts fit. */
 #include "base/dense.h"
 #include "learn/gp/gp.h"
 
@@ -8,7 +8,6 @@
 #include "base/status.h"
 #include "kernel/expression/columns.h"
 #include "learn/model/model.h"
-#include "learn/predictions.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@ static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mea
 #define FIELD(name) .offset = offsetof(espi_gp_settings, name)
 /* clang-format off */
 static const espi_setting settings[] = {
-    {.info = {"likelihood", "numbers with normal noise, or two classes with probabilities", "gaussian",
+    {.info = {"likelihood", "numbers with normal noise, or classes with probabilities", "gaussian",
               "gaussian or bernoulli", ESP_KIND_CHOICE},
      FIELD(likelihood), .choices = likelihoods},
     {.info = {"noise", "variance of the noise to start from, of standardised targets; 0: none", "0.1", "a number >= 0",
@@ -111,7 +110,7 @@ static esp_status make_targets(const espi_settings *s, const esp_dataset *data, 
     if (learns_classes(s)) return espi_targets_classes(s, data, out, err);
     const esp_status status = espi_targets_numbers(s, data, out, err);
     if (status == ESP_ERR_PARSE && err != NULL && data->target_name != NULL)
-        espi_append(err->message, sizeof err->message, ", and two classes need likelihood bernoulli");
+        espi_append(err->message, sizeof err->message, ", and classes need likelihood bernoulli");
     return status;
 }
 
@@ -122,6 +121,7 @@ typedef struct training {
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
     double *target;         /* as the process sees them */
+    espi_gp_modes modes;    /* of classes */
     double mean, scale;     /* the targets are mean + scale times these */
     double spread;          /* the variance of these */
     bool constant;          /* they are all 0 */
@@ -133,13 +133,10 @@ typedef struct training {
 
 /* ---------------------------------------------------------------- targets */
 
-static esp_status check_problem(const espi_targets *targets, esp_error *err)
+static size_t outputs(const espi_settings *s, size_t classes)
 {
-    if (targets->count == 0) return espi_fail(err, ESP_ERR_PARSE, "there are no examples to learn from");
-    if (targets->classes > 2)
-        return espi_fail(err, ESP_ERR_PARSE, "there are %zu classes; likelihood bernoulli is for two",
-                         targets->classes);
-    return ESP_OK;
+    (void)s;
+    return espi_class_outputs(classes, false);
 }
 
 /* Mean and standard deviation. Squares are taken of fractions of the largest deviation: they do not overflow. */
@@ -159,10 +156,12 @@ static esp_status standardise(training *t, const espi_targets *targets, esp_erro
     const espi_choice how = t->settings->standardise;
     double mean, deviation;
     t->scale = t->spread = 1.0;
-    if (targets->classes > 0) {
-        for (size_t i = 0; i < n; i++) t->target[i] = targets->class_of[i] == 1 ? 1.0 : -1.0;
-        return ESP_OK;
+    for (size_t k = 0; targets->classes > 0 && k < t->problem.outputs; k++) {
+        size_t positive, negative;
+        espi_output_classes(false, targets->classes, k, &positive, &negative);
+        for (size_t i = 0; i < n; i++) t->target[k * n + i] = targets->class_of[i] == positive ? 1.0 : -1.0;
     }
+    if (targets->classes > 0) return ESP_OK;
     bool same = true;
     for (size_t i = 1; i < n; i++) same = same && targets->value[i] == targets->value[0];
     measure(targets->value, n, &mean, &deviation);
@@ -184,7 +183,7 @@ static esp_status standardise(training *t, const espi_targets *targets, esp_erro
 
 static esp_status take_room(training *t, const esp_run *run, esp_error *err)
 {
-    const size_t n = t->problem.count;
+    const size_t n = t->problem.count, values = t->problem.modes != NULL ? n * t->problem.outputs : 0;
     const double bytes = (double)t->likelihood->matrices * (double)n * (double)n * sizeof(double);
     char need[32], limit[32];
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
@@ -201,27 +200,51 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
         ok = t->problem.matrix[k] != NULL;
     }
     t->problem.vector = ok ? espi_alloc(8 * n, sizeof *t->problem.vector) : NULL;
-    ok = ok && t->problem.vector != NULL && espi_gp_point_make(&t->found.point, n);
+    t->modes.coefficient = espi_alloc_zero(values, sizeof *t->modes.coefficient);
+    t->modes.curvature = espi_alloc_zero(values, sizeof *t->modes.curvature);
+    t->modes.latent = espi_alloc_zero(values, sizeof *t->modes.latent);
+    ok = ok && t->modes.coefficient != NULL && t->modes.curvature != NULL && t->modes.latent != NULL &&
+         t->problem.vector != NULL && espi_gp_point_make(&t->found.point, n);
     t->found.value = ok ? espi_alloc_zero(t->space.variables, sizeof *t->found.value) : NULL;
     return t->found.value != NULL ? ESP_OK : espi_no_memory(err);
+}
+
+/* Likelihood and targets. */
+static esp_status prepare(training *t, const espi_problem *p, esp_error *err)
+{
+    const espi_targets *targets = p->targets;
+    const bool inducing = t->settings->inducing > 0;
+    if (targets->count == 0) return espi_fail(err, ESP_ERR_PARSE, "there are no examples to learn from");
+    t->likelihood = targets->classes > 2   ? &espi_gp_one_vs_rest
+                    : targets->classes > 0 ? &espi_gp_laplace
+                    : inducing             ? &espi_gp_inducing
+                                           : &espi_gp_exact;
+    t->problem.data = p->data;
+    t->problem.count = targets->count;
+    t->problem.outputs = outputs(p->settings, targets->classes);
+    t->problem.constant_mean = t->settings->constant_mean;
+    t->problem.inducing = inducing ? &t->inducing : NULL;
+    t->problem.modes = targets->classes > 0 ? &t->modes : NULL;
+    t->problem.target = t->target = espi_alloc(targets->count, t->problem.outputs * sizeof *t->target);
+    const esp_status status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);
+    t->found.shift = -(double)targets->count * log(t->scale);
+    return status;
+}
+
+/* The modes of the best point, where the last evaluation was at another. Whoever cancelled wants to have them too. */
+static esp_status find_modes(training *t, const esp_run *run, esp_error *err)
+{
+    esp_run patient = run != NULL ? *run : (esp_run){0};
+    patient.progress = NULL;
+    if (t->problem.modes == NULL || t->modes.value == t->found.point.value) return ESP_OK;
+    return t->likelihood->evaluate(&t->problem, t->space.kernel, 0.0, t->cancelled ? &patient : run, &t->found.point,
+                                   NULL, NULL, err);
 }
 
 /* `keep`: a run that is cancelled gives what it found. */
 static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error *err)
 {
-    const espi_targets *targets = p->targets;
-    esp_status status = check_problem(targets, err);
-    if (status != ESP_OK) return status;
-    const bool inducing = t->settings->inducing > 0;
-    t->likelihood = targets->classes > 0 ? &espi_gp_laplace : inducing ? &espi_gp_inducing : &espi_gp_exact;
-    t->target = espi_alloc(targets->count, sizeof *t->target);
-    status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);
-    t->problem.data = p->data;
-    t->problem.target = t->target;
-    t->problem.count = targets->count;
-    t->problem.constant_mean = t->settings->constant_mean;
-    t->problem.inducing = inducing ? &t->inducing : NULL;
-    t->found.shift = -(double)targets->count * log(t->scale);
+    esp_status status = prepare(t, p, err);
     if (status == ESP_OK)
         status =
             espi_gp_space_new(&t->space, t->settings, p->kernel, p->data, t->likelihood->noisy, t->spread, p->run, err);
@@ -229,12 +252,14 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
     espi_gp_settings own = *t->settings; /* with nothing to learn from, the hyperparameters stay */
     if (t->constant) own.max_iterations = own.restarts = 0;
     if (status == ESP_OK)
-        status = inducing ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
-                          : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
+        status = t->problem.inducing != NULL
+                     ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
+                     : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
     if (status == ESP_ERR_CANCELLED && keep && t->found.there) {
         t->cancelled = true;
         status = ESP_OK;
     }
+    if (status == ESP_OK) status = find_modes(t, p->run, err);
     return status == ESP_OK ? espi_kernel_print(t->space.kernel, err) : status;
 }
 
@@ -243,6 +268,9 @@ static void end_training(training *t)
     for (size_t k = 0; k < 3; k++) espi_free(t->problem.matrix[k]);
     espi_free(t->problem.vector);
     espi_inducing_free(&t->inducing);
+    espi_free(t->modes.coefficient);
+    espi_free(t->modes.curvature);
+    espi_free(t->modes.latent);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);
@@ -308,17 +336,18 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
 {
     espi_low_rank *low_rank = t->problem.inducing != NULL ? &t->inducing.bound : NULL;
     const double *coefficient = low_rank != NULL ? low_rank->coefficient : t->found.point.coefficient;
+    if (m->classes > 0) coefficient = t->modes.coefficient;
     const esp_status status = take_examples(m, t, err);
     if (status != ESP_OK) return status;
-    const size_t n = m->support->rows;
+    const size_t n = m->support->rows * m->outputs;
     espi_gaussian *p = m->gaussian = espi_alloc_zero(1, sizeof *p);
     m->coefficient = espi_alloc(n, sizeof *m->coefficient);
-    m->bias = espi_alloc(1, sizeof *m->bias);
+    m->bias = espi_alloc_zero(m->outputs, sizeof *m->bias);
     if (p == NULL || m->coefficient == NULL || m->bias == NULL) return espi_no_memory(err);
     p->scale = t->scale;
     p->noise = espi_gp_space_noise(&t->space);
     p->jitter = t->found.point.jitter;
-    m->bias[0] = t->mean + t->scale * t->found.point.mean;
+    if (m->classes == 0) m->bias[0] = t->mean + t->scale * t->found.point.mean;
     for (size_t i = 0; i < n; i++) m->coefficient[i] = t->scale * coefficient[i];
     if (low_rank != NULL) {
         /* no one needs these weights any more; a run that was cancelled gives its model all the same */
@@ -328,13 +357,12 @@ static esp_status fill_support(esp_model *m, training *t, esp_error *err)
         low_rank->w_mm = NULL;
     }
     if (m->classes == 0) return ESP_OK;
-    p->curvature = espi_alloc(n, sizeof *p->curvature);
-    if (p->curvature == NULL) return espi_no_memory(err);
-    memcpy(p->curvature, t->found.point.curvature, n * sizeof *p->curvature);
+    p->curvature = t->modes.curvature;
+    t->modes.curvature = NULL;
     return ESP_OK;
 }
 
-static esp_status learn_model(const espi_problem *p, bool keep, esp_model **out, esp_error *err)
+esp_status espi_gp_learn(const espi_problem *p, bool keep, esp_model **out, esp_error *err)
 {
     training t = {.settings = view(p->settings)};
     esp_model *m = NULL;
@@ -345,7 +373,7 @@ static esp_status learn_model(const espi_problem *p, bool keep, esp_model **out,
     if (status == ESP_OK) {
         m->kernel = t.space.kernel;
         t.space.kernel = NULL;
-        m->outputs = 1;
+        m->outputs = t.problem.outputs;
         status = fill_support(m, &t, err);
     }
     if (status == ESP_OK) *out = m;
@@ -356,88 +384,56 @@ static esp_status learn_model(const espi_problem *p, bool keep, esp_model **out,
 
 static esp_status train(const espi_problem *problem, esp_model **out, esp_error *err)
 {
-    return learn_model(problem, true, out, err);
+    return espi_gp_learn(problem, true, out, err);
 }
 
-/* ------------------------------------------------------------------ folds */
+/* ------------------------------------------------------------- likelihood */
 
-/* The targets of the examples that are not of this fold; names belong to `all`. */
-static bool take_targets(espi_targets *part, const espi_targets *all, const uint32_t *fold, size_t number)
+/* Derivatives by hyperparameter from those by place of the kernel. */
+static esp_status list_gradient(const esp_kernel *kernel, const double *place, double *gradient, size_t *count,
+                                esp_error *err)
 {
-    *part = (espi_targets){.classes = all->classes, .name = all->name};
-    if (all->classes > 0) part->class_of = espi_alloc(all->count, sizeof *part->class_of);
-    else part->value = espi_alloc(all->count, sizeof *part->value);
-    if (part->class_of == NULL && part->value == NULL) return false;
-    for (size_t i = 0; i < all->count; i++) {
-        if (fold[i] == number) continue;
-        if (all->classes > 0) part->class_of[part->count++] = all->class_of[i];
-        else part->value[part->count++] = all->value[i];
-    }
-    return true;
-}
-
-static esp_status one_fold(const espi_problem *all, const espi_folds *folds, size_t number, const espi_trial *trial,
-                           esp_error *err)
-{
-    const size_t rows = all->data->rows;
-    espi_targets targets = {0};
-    espi_problem part = {.settings = trial->settings, .kernel = all->kernel, .targets = &targets, .run = all->run};
-    esp_dataset *train = NULL, *test = NULL;
-    esp_model *model = NULL;
-    esp_predictions *predicted = NULL;
-    bool *row = espi_alloc(rows, sizeof *row);
-    esp_status status =
-        row != NULL && take_targets(&targets, all->targets, folds->fold, number) ? ESP_OK : espi_no_memory(err);
-    for (size_t i = 0; status == ESP_OK && i < rows; i++) row[i] = folds->fold[i] != number;
-    if (status == ESP_OK) status = espi_copy_rows(all->kernel, all->data, row, &train, err);
-    for (size_t i = 0; status == ESP_OK && i < rows; i++) row[i] = folds->fold[i] == number;
-    if (status == ESP_OK) status = espi_copy_rows(all->kernel, all->data, row, &test, err);
-    part.data = train;
-    if (status == ESP_OK) status = learn_model(&part, false, &model, err);
-    if (status == ESP_OK) status = esp_predict(model, test, all->run, &predicted, err);
-    for (size_t i = 0, k = 0; status == ESP_OK && i < rows; i++) {
-        if (!row[i]) continue;
-        trial->take(trial->context, i, &predicted->column[k], &predicted->variance[2 * k]);
-        k++;
-    }
-    esp_predictions_free(predicted);
-    esp_model_free(model);
-    esp_dataset_free(train);
-    esp_dataset_free(test);
-    espi_free(targets.class_of);
-    espi_free(targets.value);
-    espi_free(row);
+    espi_hyper *hyper = NULL;
+    const esp_status status = espi_hypers_new(kernel, &hyper, count, err);
+    for (size_t i = 0; status == ESP_OK && i < *count; i++) gradient[i] = place[hyper[i].place];
+    espi_hypers_free(hyper, status == ESP_OK ? *count : 0);
     return status;
 }
 
-static esp_status out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
-                              size_t trials, esp_error *err)
+static esp_status log_likelihood(const espi_problem *p, double *value, double *gradient, esp_error *err)
 {
-    esp_status status = espi_check_columns(problem->kernel, problem->data, err);
-    for (size_t t = 0; status == ESP_OK && t < trials; t++) {
-        for (size_t f = 0; status == ESP_OK && f < folds->count; f++) {
-            char line[80];
-            snprintf(line, sizeof line, "fold %zu of %zu", f + 1, folds->count);
-            espi_message(problem->run, line);
-            status = one_fold(problem, folds, f, &trial[t], err);
-        }
-        if (status == ESP_OK && trials > 1)
-            status = espi_progress(problem->run, "searching", (double)(t + 1) / (double)trials, err);
-    }
+    training t = {.settings = view(p->settings)};
+    size_t count = 0;
+    double noise = 0.0, *place = espi_alloc_zero(espi_kernel_places(p->kernel), sizeof *place);
+    esp_status status = place == NULL ? espi_no_memory(err) : ESP_OK;
+    if (status == ESP_OK && t.settings->inducing > 0)
+        status = espi_fail(err, ESP_ERR_PARAM, "inducing is %zu; the likelihood at given values needs all examples",
+                           t.settings->inducing);
+    if (status == ESP_OK) status = prepare(&t, p, err);
+    if (status == ESP_OK) status = take_room(&t, p->run, err);
+    if (status == ESP_OK)
+        status = t.likelihood->evaluate(&t.problem, p->kernel, t.settings->noise, p->run, &t.found.point,
+                                        gradient != NULL ? place : NULL, &noise, err);
+    if (status == ESP_OK) *value = t.found.point.value + t.found.shift;
+    if (status == ESP_OK && gradient != NULL) status = list_gradient(p->kernel, place, gradient, &count, err);
+    if (status == ESP_OK && gradient != NULL && t.likelihood->noisy) gradient[count] = noise;
+    end_training(&t);
+    espi_free(place);
     return status;
 }
 
-const espi_learner espi_learner_gp = {
-    .name = "gp",
-    .help = "Gaussian process for numbers or two classes, which learns the kernel too",
-    .settings = settings,
-    .settings_size = sizeof(espi_gp_settings),
-    .capabilities = ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS | ESP_NEEDS_TARGET | ESP_NEEDS_MATRIX | ESP_LEARNS_KERNEL |
-                    ESP_GIVES_VARIANCES | ESP_GIVES_PROBABILITIES,
-    .capabilities_with = capabilities_with,
-    .check = check,
-    .check_kernel = check_kernel,
-    .targets = make_targets,
-    .outputs = espi_one_output,
-    .train = train,
-    .out_of_fold = out_of_fold};
+const espi_learner espi_learner_gp = {.name = "gp",
+                                      .help = "Gaussian process for numbers or classes, which learns the kernel too",
+                                      .settings = settings,
+                                      .settings_size = sizeof(espi_gp_settings),
+                                      .capabilities = ESP_LEARNS_CLASSES | ESP_LEARNS_NUMBERS | ESP_NEEDS_TARGET |
+                                                      ESP_NEEDS_MATRIX | ESP_LEARNS_KERNEL | ESP_GIVES_VARIANCES |
+                                                      ESP_GIVES_PROBABILITIES,
+                                      .capabilities_with = capabilities_with,
+                                      .check = check,
+                                      .check_kernel = check_kernel,
+                                      .targets = make_targets,
+                                      .outputs = outputs,
+                                      .train = train,
+                                      .out_of_fold = espi_gp_out_of_fold,
+                                      .log_likelihood = log_likelihood};

@@ -5,7 +5,7 @@
  *     search.c: L-BFGS over their logarithms ◀─▶ exact.c, laplace.c: log likelihood and gradient at a point
  *                                  │            ◀─▶ inducing.c: a bound of it, and its gradient
  *                                  │
- *     gp.c: the best point as a model, which predicts (model/posterior.c)
+ *     gp.c: the best point as a model, which predicts (model/posterior.c); out_of_fold.c: that for each fold
  *
  * A likelihood (espi_gp_likelihood) is told the kernel with its values and gives the log likelihood, its gradient in
  * all places of the kernel (hyper.h) and what predicts; the search knows nothing else of it. */
@@ -33,13 +33,32 @@ typedef struct espi_gp_settings {
     char *fix, *tie, *group, *prior; /* as given, and read when the hyperparameters are known (space.c); NULL: none */
 } espi_gp_settings;
 
+/* --------------------------------------------------------------- learning */
+
+/* A model of the best hyperparameters. `keep`: a run that is cancelled gives what it found. */
+esp_status espi_gp_learn(const espi_problem *problem, bool keep, esp_model **out, esp_error *err);
+/* For the class of the learner. */
+esp_status espi_gp_out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
+                               size_t trials, esp_error *err);
+
 /* ------------------------------------------------------------ likelihoods */
 
-/* What is learned from. Targets are standardised numbers, or -1 and 1 for two classes. */
+/* Of classes: the modes of the posteriors, one latent function per output, as the last evaluation left them. The search
+ * keeps values and hyperparameters of its best point, not these. */
+typedef struct espi_gp_modes {
+    double *coefficient; /* example i, output k: [i * outputs + k]; what predicts */
+    double *curvature;   /* in the same way: W of Laplace's approximation */
+    double *latent; /* output k, example i: [k * count + i]; zeros at first. The next evaluation starts from there */
+    double value;   /* the log evidence */
+} espi_gp_modes;
+
+/* What is learned from. Targets are standardised numbers, or of classes -1 and 1: one output for two classes, else one
+ * for each, whose examples have 1 there. */
 typedef struct espi_gp_problem {
     const esp_dataset *data;
-    const double *target;
-    size_t count;
+    const double *target; /* output k, example i: [k * count + i] */
+    size_t count, outputs;
+    espi_gp_modes *modes; /* of classes */
     bool constant_mean;
     const espi_algebra *algebra; /* NULL: the cores */
     double *matrix[3];           /* count x count numbers each: room for the likelihood; as many as it says */
@@ -53,8 +72,8 @@ typedef struct espi_gp_point {
     double value;        /* log likelihood of the targets */
     double mean;         /* the constant that was subtracted from them */
     double jitter;       /* what had to be added to the diagonal; 0: nothing */
-    double *coefficient; /* per example */
-    double *curvature;   /* per example: W of Laplace's approximation; 0 otherwise */
+    double *coefficient; /* per example; of classes espi_gp_modes has them */
+    double *curvature;
 } espi_gp_point;
 
 bool espi_gp_point_make(espi_gp_point *point, size_t count);
@@ -73,17 +92,13 @@ typedef struct espi_gp_likelihood {
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err);
 } espi_gp_likelihood;
 
-extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_inducing;
+extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_one_vs_rest, espi_gp_inducing;
 
 /* Factors K + (noise + jitter) I, with as little jitter as makes it possible; K is in matrix[0], both triangles of it.
  * The upper one stays, and problem->vector gets its diagonal. ESP_ERR_RANGE tells which examples cannot be told apart,
  * and which pivot failed. */
 esp_status espi_gp_factor(const espi_gp_problem *problem, double noise, const esp_run *run, double *jitter,
                           espi_factor *factor, esp_error *err);
-
-/* ln Phi(z), and phi(z) / Phi(z), for any z. */
-double espi_log_probit(double z);
-double espi_probit_ratio(double z);
 
 /* ------------------------------------------------------------------ space */
 

@@ -120,12 +120,12 @@ static esp_status check_process(const esp_model *m, esp_error *err)
     if (p == NULL) return ESP_OK;
     if (m->history != NULL || m->variant != NULL || m->platt != NULL)
         return WRONG("a Gaussian process has no history, patterns or fitted probabilities");
-    if (m->classes > 2) return WRONG("a Gaussian process has two classes at most");
+    if (m->one_vs_one) return WRONG("a Gaussian process is not one-vs-one");
     if (!(p->scale > 0.0) || !isfinite(p->scale * p->scale)) return WRONG("the scale of the targets is not positive");
     if (!(p->noise >= 0.0) || !(p->jitter >= 0.0) || !isfinite(p->noise + p->jitter))
         return WRONG("the noise or the jitter is negative or not finite");
     if ((p->curvature != NULL) != (m->classes > 0)) return WRONG("only classes have curvatures");
-    for (size_t i = 0; p->curvature != NULL && i < m->support->rows; i++)
+    for (size_t i = 0; p->curvature != NULL && i < m->support->rows * m->outputs; i++)
         if (!(p->curvature[i] >= 0.0) || !isfinite(p->curvature[i]))
             return WRONG("a curvature is negative or not finite");
     return check_reduction(m, err);

@@ -1,4 +1,4 @@
-/* Model files, versions 1 to 4: what the writer and the reader share. docs/model-format.md describes the format. */
+/* Model files, versions 1 to 5: what the writer and the reader share. docs/model-format.md describes the format. */
 #ifndef ESPI_LEARN_MODEL_FILE_H
 #define ESPI_LEARN_MODEL_FILE_H
 
@@ -10,7 +10,7 @@
     "ESP\r\n\x1A\n"
 
 enum {
-    ESPI_MODEL_VERSION = 4, /* the latest; what an earlier one can hold is written in that */
+    ESPI_MODEL_VERSION = 5, /* the latest; what an earlier one can hold is written in that */
     /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
     ESPI_MODEL_MAGIC_SIZE = 8,
     ESPI_MODEL_CHECKSUM = 24, /* where it stands */
@@ -53,7 +53,8 @@ esp_status espi_check_variants(const esp_model *model, esp_error *err);
 /* The version that the file of a model has. */
 static inline uint32_t espi_model_version(const esp_model *model)
 {
-    return model->gaussian != NULL ? 4 : model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
+    if (model->gaussian != NULL) return model->classes > 2 ? 5 : 4;
+    return model->variant != NULL ? 3 : model->history != NULL ? 2 : 1;
 }
 
 /* Bytes of the file that esp_model_write would write. */

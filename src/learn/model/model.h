@@ -26,7 +26,8 @@ typedef struct espi_gaussian { /* of a Gaussian process: what its variances need
     double scale;              /* of the targets: variances are those of standardised targets times its square */
     double noise;              /* variance of the noise of standardised targets; 0 for classes */
     double jitter;             /* added to the diagonal beyond the noise */
-    double *curvature;         /* per support example: W of Laplace's approximation; NULL for a regression */
+    double *curvature; /* W of Laplace's approximation, of support example i in output k: [i * outputs + k]; NULL
+                          for a regression */
     double *reduction; /* where inducing examples alone are support examples: the symmetric matrix P of the variance
                           K(x, x) - k'P k; NULL: all examples are */
 } espi_gaussian;
@@ -75,16 +76,21 @@ void espi_variants_free(esp_kernel **variant, size_t count);
  * tie in exact numbers must be one in every form of the sum, whatever its rounding. */
 #define ESPI_TIE 1e-10
 
+/* Prepares the model and writes the scores of its decision functions, biases included: scores[i * outputs + k].
+ * ESP_ERR_PARAM if the columns of the data do not fit. */
+esp_status espi_model_score(const esp_model *model, const esp_dataset *data, const esp_run *run, double *scores,
+                            esp_error *err);
+
 /* Scores of a model whose updates vote: scores[i * outputs + k]. */
 esp_status espi_vote_score(const esp_model *model, const esp_dataset *data, const esp_run *run, double *scores,
                            esp_error *err);
 
-/* What the first prediction makes of a Gaussian process: the factor of its matrix, count x count numbers. One with
- * inducing examples has its matrix already. */
+/* What the first prediction makes of a Gaussian process: the factor of its matrix, count x count numbers, for each
+ * output. One with inducing examples has its matrix already. */
 esp_status espi_posterior_new(const esp_model *model, const esp_run *run, struct espi_posterior **out, esp_error *err);
 void espi_posterior_free(struct espi_posterior *posterior);
-/* variance[2 i], variance[2 i + 1] of the examples of `data`: that of the function, and that of the target. May be
- * called by several threads. */
+/* variance[2 k], variance[2 k + 1] of output o at example i of `data`, with k = i * outputs + o: that of the function,
+ * and that of the target. May be called by several threads. */
 esp_status espi_posterior_variance(const esp_model *model, const esp_dataset *data, const esp_run *run,
                                    double *variance, esp_error *err);
 

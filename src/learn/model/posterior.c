@@ -5,23 +5,19 @@
  *
  * D is the noise of a regression, or W^-1 of Laplace's approximation; then (K + D)^-1 = S B^-1 S with S = W^1/2 and
  * B = I + S K S, which W = 0 does not harm. The factor of the matrix is made by the first prediction: it would make the
- * model file as large as it is. With inducing examples k has their kernel values only, and k^T P k is subtracted; P
- * comes from all examples, so that the model has it. */
+ * model file as large as it is; each output has its own. With inducing examples k has their kernel values only, and k^T
+ * P k is subtracted; P comes from all examples, so that the model has it. */
 #include "base/algebra.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/hot.h"
 #include "base/dense.h"
-#include "learn/model/model.h"
+#include "learn/model/posterior.h"
 
 #include <math.h>
-
-struct espi_posterior {
-    espi_bound *bound; /* of the support examples */
-    double *factor;    /* NULL with inducing examples */
-    double *root;      /* S; NULL for a regression */
-};
+#include <stdio.h>
+#include <string.h>
 
 void espi_posterior_free(struct espi_posterior *p)
 {
@@ -32,15 +28,18 @@ void espi_posterior_free(struct espi_posterior *p)
     espi_free(p);
 }
 
-static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp_run *run, esp_error *err)
+/* Of one output; `a` has the kernel values. */
+static esp_status factor(const struct espi_posterior *p, const esp_model *m, size_t output, const esp_run *run,
+                         esp_error *err)
 {
     const espi_gaussian *g = m->gaussian;
     const size_t n = m->support->rows;
-    double *a = p->factor;
-    for (size_t i = 0; p->root != NULL && i < n; i++) p->root[i] = sqrt(g->curvature[i]);
+    double *a = p->factor + output * n * n, *root = p->root != NULL ? p->root + output * n : NULL;
+    if (output > 0) memcpy(a, p->factor, n * n * sizeof *a);
+    for (size_t i = 0; root != NULL && i < n; i++) root[i] = sqrt(g->curvature[i * m->outputs + output]);
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; p->root != NULL && j <= i; j++) a[i * n + j] *= p->root[i] * p->root[j];
-        a[i * n + i] += p->root != NULL ? 1.0 : g->noise + g->jitter;
+        for (size_t j = 0; root != NULL && j <= i; j++) a[i * n + j] *= root[i] * root[j];
+        a[i * n + i] += root != NULL ? 1.0 : g->noise + g->jitter;
     }
     espi_factor made;
     const esp_status status = espi_factor_make(NULL, a, n, run, &made, err);
@@ -49,26 +48,34 @@ static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp
                      "the matrix of the model is not positive definite, as support example %zu shows", made.failed);
 }
 
+static esp_status check_room(const esp_model *m, const esp_run *run, esp_error *err)
+{
+    const size_t n = m->support->rows;
+    const double bytes = (double)m->outputs * (double)n * (double)n * sizeof(double);
+    char need[32], limit[32], each[64] = "";
+    if (run == NULL || run->memory == 0 || bytes <= (double)run->memory) return ESP_OK;
+    if (m->outputs > 1) snprintf(each, sizeof each, ", a matrix for each of %zu classes", m->outputs);
+    return espi_fail(err, ESP_ERR_MEMORY, "the variances of %zu support examples take %s%s; the limit is %s", n,
+                     espi_size_text(bytes, need), each, espi_size_text((double)run->memory, limit));
+}
+
 esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
 {
     const size_t n = m->support->rows;
-    const double bytes = (double)n * (double)n * sizeof(double);
-    char need[32], limit[32];
     *out = NULL;
     const bool inducing = m->gaussian->reduction != NULL;
-    if (!inducing && run != NULL && run->memory > 0 && bytes > (double)run->memory)
-        return espi_fail(err, ESP_ERR_MEMORY, "the variances of %zu support examples take %s; the limit is %s", n,
-                         espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+    esp_status status = inducing ? ESP_OK : check_room(m, run, err);
+    if (status != ESP_OK) return status;
     struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
     const bool curved = m->gaussian->curvature != NULL;
-    if (!inducing) p->factor = espi_alloc(n, n * sizeof *p->factor);
-    if (curved) p->root = espi_alloc(n, sizeof *p->root);
+    if (!inducing) p->factor = espi_alloc(n * m->outputs, n * sizeof *p->factor);
+    if (curved) p->root = espi_alloc(n * m->outputs, sizeof *p->root);
     const bool lacks = (!inducing && p->factor == NULL) || (curved && p->root == NULL);
-    esp_status status = lacks      ? espi_no_memory(err)
-                        : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
-                                   : espi_gram_square(m->kernel, m->support, run, p->factor, &p->bound, err);
-    if (status == ESP_OK && !inducing) status = factor(p, m, run, err);
+    status = lacks      ? espi_no_memory(err)
+             : inducing ? espi_bind(m->kernel, m->support, m->support, run, &p->bound, err)
+                        : espi_gram_square(m->kernel, m->support, run, p->factor, &p->bound, err);
+    for (size_t k = m->outputs; status == ESP_OK && !inducing && k-- > 0;) status = factor(p, m, k, run, err);
     if (status == ESP_OK) *out = p;
     else espi_posterior_free(p);
     return status;
@@ -80,7 +87,7 @@ enum { BLOCK = 16 }; /* rows that share a pass over the factor */
 
 typedef struct variance_worker {
     espi_workspace *workspace;
-    double *row; /* BLOCK of them, twice: as they are, and turned */
+    double *row; /* BLOCK of them, twice: as they are, and turned or scaled */
 } variance_worker;
 
 /* k'P k of BLOCK rows; `turned` has number j of all rows side by side, so that each is summed in the same order. */
@@ -99,45 +106,56 @@ HOT static void reduce(const double *restrict p, size_t n, const double *restric
 typedef struct asking {
     const esp_model *model;
     const espi_bound *bound; /* rows: the new examples */
+    const double *self;      /* K(x, x) of each */
     variance_worker *variance_worker;
     double *variance;
 } asking;
 
+/* What is to be subtracted from the variances of `count` rows in one output. */
+static void measure_rows(const esp_model *m, size_t output, double *row, size_t n, size_t count, double *length)
+{
+    const struct espi_posterior *p = m->posterior;
+    const double *reduction = m->gaussian->reduction;
+    double *other = row + BLOCK * n;
+    if (reduction != NULL) {
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < n; k++) other[k * BLOCK + i] = row[i * n + k];
+        reduce(reduction, n, other, length);
+        return;
+    }
+    for (size_t i = 0; p->root != NULL && i < count; i++)
+        for (size_t k = 0; k < n; k++) other[i * n + k] = row[i * n + k] * p->root[output * n + k];
+    espi_dense_lengths(p->factor + output * n * n, n, p->root != NULL ? other : row, count, length);
+}
+
 static esp_status ask_block(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const asking *a = context;
-    const struct espi_posterior *p = a->model->posterior;
+    const espi_gaussian *g = a->model->gaussian;
     variance_worker *w = &a->variance_worker[thread->number];
     const size_t n = a->bound->count[ESPI_COLS], rows = a->bound->count[ESPI_ROWS], first = item * BLOCK;
-    const size_t count = rows - first < BLOCK ? rows - first : BLOCK;
+    const size_t count = rows - first < BLOCK ? rows - first : BLOCK, outputs = a->model->outputs;
     double length[BLOCK];
     esp_status status = ESP_OK;
     if (w->row == NULL) {
         w->row = espi_alloc_zero(2 * BLOCK, n * sizeof *w->row);
         status = w->row == NULL ? espi_no_memory(err) : espi_workspace_new(a->bound, thread->run, &w->workspace, err);
     }
-    for (size_t i = 0; status == ESP_OK && i < count; i++) {
-        double *row = w->row + i * n;
-        status = espi_bound_row(w->workspace, a->bound->kernel->ops - 1, first + i, 0, n, row, err);
-        for (size_t k = 0; p->root != NULL && k < n; k++) row[k] *= p->root[k];
-    }
-    if (status != ESP_OK) return status;
-    const espi_gaussian *g = a->model->gaussian;
-    double *turned = w->row + BLOCK * n;
-    for (size_t i = 0; g->reduction != NULL && i < count; i++)
-        for (size_t k = 0; k < n; k++) turned[k * BLOCK + i] = w->row[i * n + k];
-    if (g->reduction != NULL) reduce(g->reduction, n, turned, length);
-    else espi_dense_lengths(p->factor, n, w->row, count, length);
+    for (size_t i = 0; status == ESP_OK && i < count; i++)
+        status = espi_bound_row(w->workspace, a->bound->kernel->ops - 1, first + i, 0, n, w->row + i * n, err);
     const double square = g->scale * g->scale;
-    for (size_t i = 0; i < count; i++) {
-        double *v = a->variance + 2 * (first + i);
-        v[0] = fmax(v[0] - length[i], 0.0) * square;
-        v[1] = v[0] + g->noise * square;
-        if (!isfinite(v[1]) || !isfinite(length[i]))
-            return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
-                             first + i + 1);
+    for (size_t k = 0; status == ESP_OK && k < outputs; k++) {
+        measure_rows(a->model, k, w->row, n, count, length);
+        for (size_t i = 0; i < count; i++) {
+            double *v = a->variance + 2 * ((first + i) * outputs + k);
+            v[0] = fmax(a->self[first + i] - length[i], 0.0) * square;
+            v[1] = v[0] + g->noise * square;
+            if (!isfinite(v[1]) || !isfinite(length[i]))
+                return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
+                                 first + i + 1);
+        }
     }
-    return ESP_OK;
+    return status;
 }
 
 esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, const esp_run *run, double *variance,
@@ -154,8 +172,8 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     if (status == ESP_OK) status = espi_bind_to_cols(m->posterior->bound, data, run, &bound, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
-    for (size_t i = 0; status == ESP_OK && i < data->rows; i++) variance[2 * i] = self[i];
     a.bound = bound;
+    a.self = self;
     if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
     for (int i = 0; a.variance_worker != NULL && i < workers; i++) {
         espi_workspace_free(a.variance_worker[i].workspace);

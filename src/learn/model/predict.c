@@ -48,20 +48,27 @@ static esp_status score(const esp_model *m, const esp_dataset *data, const esp_r
     return status;
 }
 
+esp_status espi_model_score(const esp_model *m, const esp_dataset *data, const esp_run *run, double *scores,
+                            esp_error *err)
+{
+    esp_status status = espi_check_columns(m->kernel, data, err);
+    if (status == ESP_OK && !m->vote) status = make_scorers(m, run, err);
+    if (status == ESP_OK) status = score(m, data, run, scores, err);
+    for (size_t i = 0; status == ESP_OK && i < data->rows * m->outputs; i++) scores[i] += m->bias[i % m->outputs];
+    return status;
+}
+
 esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run, esp_predictions **out,
                        esp_error *err)
 {
     const size_t outputs = model->outputs;
-    *out = NULL;
-    esp_status status = espi_check_columns(model->kernel, data, err);
-    if (status == ESP_OK && !model->vote) status = make_scorers(model, run, err);
-    if (status != ESP_OK) return status;
     const bool gaussian = model->gaussian != NULL;
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
-    double *variance = gaussian ? espi_alloc(data->rows, 2 * sizeof *variance) : NULL;
-    status =
-        scores == NULL || (gaussian && variance == NULL) ? espi_no_memory(err) : score(model, data, run, scores, err);
-    for (size_t i = 0; status == ESP_OK && i < data->rows * outputs; i++) scores[i] += model->bias[i % outputs];
+    double *variance = gaussian ? espi_alloc(data->rows, 2 * outputs * sizeof *variance) : NULL;
+    *out = NULL;
+    esp_status status = scores == NULL || (gaussian && variance == NULL)
+                            ? espi_no_memory(err)
+                            : espi_model_score(model, data, run, scores, err);
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,
                                        model->one_vs_one, model->platt, out, err);

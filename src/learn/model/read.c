@@ -276,7 +276,7 @@ static esp_status read_reduction(espi_model_file *f, esp_model *m)
     return espi_section_doubles(f, "reduce", n * n, &m->gaussian->reduction);
 }
 
-/* Of a Gaussian process: what version 4 has more than version 1. */
+/* Of a Gaussian process: what version 4, or 5 with more than two classes, has more than version 1. */
 static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
 {
     espi_gaussian *p = m->gaussian = espi_alloc_zero(1, sizeof *p);
@@ -288,7 +288,9 @@ static esp_status read_process(espi_model_file *f, esp_model *m, bool inducing)
     espi_free(number);
     if (status != ESP_OK) return status;
     if (m->classes > 0 && inducing) return espi_model_wrong(f, "only numbers are learned with inducing examples");
-    if (m->classes > 0) return espi_section_doubles(f, "curve", m->support->rows, &p->curvature);
+    if ((m->classes > 2) != (f->version == 5))
+        return espi_model_wrong(f, "version %u is not for %zu classes", (unsigned)f->version, m->classes);
+    if (m->classes > 0) return espi_section_doubles(f, "curve", (uint64_t)m->support->rows * m->outputs, &p->curvature);
     status = espi_section_take(f, "curve", &s);
     if (status == ESP_OK && s.size > 0) return espi_section_wrong(f, s, "it is not empty");
     return status == ESP_OK && inducing ? read_reduction(f, m) : status;
@@ -320,7 +322,7 @@ static esp_status read_model(espi_model_file *f, esp_model *m)
     if (status == ESP_OK) status = read_platt(f, m, (flags & ESPI_MODEL_PLATT) != 0);
     if (status == ESP_OK && f->version == 2) status = read_history(f, m);
     if (status == ESP_OK && f->version == 3) status = espi_selections_read(f, m);
-    if (status == ESP_OK && f->version == 4) status = read_process(f, m, (flags & ESPI_MODEL_INDUCING) != 0);
+    if (status == ESP_OK && f->version >= 4) status = read_process(f, m, (flags & ESPI_MODEL_INDUCING) != 0);
     for (uint64_t i = 0; status == ESP_OK && i < columns; i++) status = read_column(f, m->support);
     if (status == ESP_OK && (f->next != f->sections || f->end != f->size))
         status = espi_model_wrong(f, "it holds too much");

@@ -217,7 +217,7 @@ static void put_process(sink *s, const esp_model *m)
 {
     const espi_gaussian *p = m->gaussian;
     double_section(s, "process", (const double[]){p->scale, p->noise, p->jitter}, 3);
-    double_section(s, "curve", p->curvature, p->curvature != NULL ? m->support->rows : 0);
+    double_section(s, "curve", p->curvature, p->curvature != NULL ? m->support->rows * m->outputs : 0);
     if (p->reduction != NULL) double_section(s, "reduce", p->reduction, m->support->rows * m->support->rows);
 }
 

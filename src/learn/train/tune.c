@@ -149,16 +149,43 @@ static esp_status make_kernel(esp_tuning *t, size_t combination, const esp_kerne
     return status;
 }
 
-/* ------------------------------------------------------------------ search */
+/* ----------------------------------------------------------------- metrics */
+
+typedef enum measure { ACCURACY, RMSE, NLPD } measure;
+static const char *const measures[] = {[ACCURACY] = "accuracy", [RMSE] = "rmse", [NLPD] = "nlpd"};
+
+/* The metric of this name, or without one that of the targets. */
+static esp_status choose_measure(const char *name, const espi_setup *setup, measure *out, esp_error *err)
+{
+    const bool numbers = setup->targets.classes == 0;
+    char quoted[96];
+    *out = numbers ? RMSE : ACCURACY;
+    if (name == NULL || strcmp(name, measures[*out]) == 0) return ESP_OK;
+    if (strcmp(name, measures[numbers ? ACCURACY : RMSE]) == 0)
+        return espi_fail(err, ESP_ERR_PARAM, "%s is for %s, but the targets are %s", name,
+                         numbers ? "classes" : "numbers", numbers ? "numbers" : "classes");
+    if (strcmp(name, measures[NLPD]) != 0)
+        return espi_fail(err, ESP_ERR_PARAM, "there is no metric %s; allowed are accuracy, rmse and nlpd",
+                         espi_quote(name, strlen(name), quoted));
+    *out = NLPD;
+    if ((espi_capabilities(setup->settings) & ESP_GIVES_VARIANCES) != 0) return ESP_OK;
+    return espi_fail(err, ESP_ERR_PARAM, "nlpd needs predictive densities, which gp has and %s has not",
+                     setup->settings->learner->name);
+}
 
 typedef struct judging { /* one combination: how right the prediction of each example is */
     const espi_targets *targets;
+    measure measure;
     bool pairs;
-    double *value; /* per example: 1 if its class is right, else 0; or the squared error */
+    double *probability; /* per example and class, where NLPD asks for them; or NULL */
+    double *value;       /* per example: 1 if its class is right, else 0; the squared error; or its NLPD */
 } judging;
+
+/* ------------------------------------------------------------------ search */
 
 typedef struct search {
     esp_tuning *tuning;
+    measure measure;
     const espi_setup *setup;
     espi_folds folds;
     espi_trial *trial; /* those that share a kernel ... */
@@ -168,22 +195,39 @@ typedef struct search {
     size_t done; /* combinations of other kernels */
 } search;
 
+static double nlpd_of(const judging *j, size_t example, const double *score, const double *variance)
+{
+    const espi_targets *t = j->targets;
+    if (t->classes == 0) return -espi_log_density(score[0] - t->value[example], variance[1]);
+    double *probability = j->probability + example * t->classes;
+    espi_decide_spread(score, variance, t->classes, probability);
+    return -espi_log_probability(probability[t->class_of[example]]);
+}
+
 static void judge(void *context, size_t example, const double *score, const double *variance)
 {
     const judging *j = context;
     const espi_targets *t = j->targets;
-    (void)variance;
-    if (t->classes == 0) j->value[example] = (score[0] - t->value[example]) * (score[0] - t->value[example]);
-    else j->value[example] = espi_decide(score, t->classes, j->pairs, NULL) == t->class_of[example];
+    if (j->measure == NLPD) {
+        j->value[example] = nlpd_of(j, example, score, variance);
+        return;
+    }
+    if (t->classes == 0) {
+        j->value[example] = (score[0] - t->value[example]) * (score[0] - t->value[example]);
+        return;
+    }
+    const size_t class = variance != NULL ? espi_decide_spread(score, variance, t->classes, NULL)
+                                          : espi_decide(score, t->classes, j->pairs, NULL);
+    j->value[example] = class == t->class_of[example];
 }
 
-/* Accuracy, or minus the root of the mean squared error. */
+/* Higher is better: the accuracy, minus the root of the mean squared error, or minus the mean NLPD. */
 static double score_of(const judging *j)
 {
     double sum = 0.0;
     for (size_t i = 0; i < j->targets->count; i++) sum += j->value[i];
     const double mean = sum / (double)j->targets->count;
-    return j->targets->classes == 0 ? -sqrt(mean) : mean;
+    return j->measure == ACCURACY ? mean : j->measure == RMSE ? -sqrt(mean) : -mean;
 }
 
 /* The settings of a combination, for espi_settings_free. */
@@ -206,6 +250,7 @@ static void free_trials(search *s)
 {
     for (size_t i = 0; i < s->trials; i++) {
         espi_settings_free((espi_settings *)s->trial[i].settings);
+        espi_free(s->judging[i].probability);
         espi_free(s->judging[i].value);
     }
     s->trials = 0;
@@ -224,11 +269,14 @@ static esp_status make_trials(search *s, size_t first, esp_error *err)
         status = combine(s, c, &settings, err);
         if (settings == NULL) break;
         judging *j = &s->judging[s->trials];
-        *j = (judging){.targets = targets, .pairs = espi_learns_pairs(settings)};
+        *j = (judging){.targets = targets, .measure = s->measure, .pairs = espi_learns_pairs(settings)};
+        const bool probable = s->measure == NLPD && targets->classes > 0;
+        if (probable) j->probability = espi_alloc(targets->count, targets->classes * sizeof *j->probability);
         j->value = espi_alloc(targets->count, sizeof *j->value);
         s->combination[s->trials] = c;
         s->trial[s->trials++] = (espi_trial){.settings = settings, .take = judge, .context = j};
-        if (status == ESP_OK && j->value == NULL) status = espi_no_memory(err);
+        if (status == ESP_OK && (j->value == NULL || (probable && j->probability == NULL)))
+            status = espi_no_memory(err);
     }
     return status;
 }
@@ -303,8 +351,8 @@ static esp_status search_all(search *s, esp_error *err)
 }
 
 esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dataset *data, const esp_setting *settings,
-                    size_t count, const esp_grid *grid, size_t grid_count, size_t folds, uint64_t seed,
-                    const esp_run *run, esp_tuning **out, esp_error *err)
+                    size_t count, const esp_grid *grid, size_t grid_count, const char *metric, size_t folds,
+                    uint64_t seed, const esp_run *run, esp_tuning **out, esp_error *err)
 {
     espi_setup setup;
     *out = NULL;
@@ -314,6 +362,7 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
     esp_status status = espi_setup_start(&setup, learner, kernel, data, settings, count, run, err);
     if (status == ESP_OK && (t == NULL || fold == NULL)) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_folds_make(&setup.targets, folds, seed, fold, err);
+    if (status == ESP_OK) status = choose_measure(metric, &setup, &s.measure, err);
     if (status == ESP_OK) status = start_tuning(t, &setup, grid, grid_count, err);
     if (status == ESP_OK) status = search_all(&s, err);
     espi_setup_end(&setup);

@@ -16,7 +16,7 @@ static void keep(void *context, size_t example, const double *score, const doubl
 {
     const kept *k = context;
     memcpy(k->scores + example * k->outputs, score, k->outputs * sizeof *score);
-    if (variance != NULL) memcpy(k->variance + 2 * example, variance, 2 * sizeof *variance);
+    if (variance != NULL) memcpy(k->variance + 2 * example * k->outputs, variance, 2 * k->outputs * sizeof *variance);
 }
 
 static esp_status validate(espi_setup *s, size_t folds, uint64_t seed, esp_predictions **out, esp_error *err)
@@ -27,7 +27,7 @@ static esp_status validate(espi_setup *s, size_t folds, uint64_t seed, esp_predi
     const bool pairs = espi_learns_pairs(s->settings);
     uint32_t *fold = espi_alloc(rows, sizeof *fold);
     double *scores = espi_alloc(rows, outputs * sizeof *scores);
-    double *variance = spread ? espi_alloc(rows, 2 * sizeof *variance) : NULL;
+    double *variance = spread ? espi_alloc(rows, 2 * outputs * sizeof *variance) : NULL;
     const espi_folds all = {.fold = fold, .count = folds};
     kept k = {scores, variance, outputs};
     const espi_trial trial = {.settings = s->settings, .take = keep, .context = &k};
