@@ -235,6 +235,29 @@ static void test_triangles(void **state)
         }
 }
 
+/* The bits of a factor and an inverse, which are the same on every processor and by every compiler. */
+static void test_bits(void **state)
+{
+    (void)state;
+    const size_t n = 2 * ESPI_TILE + 11;
+    double *b = numbers(n * n, 3);
+    uint64_t sum = 0, bits;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) b[i * n + j] = i == j ? 30.0 : b[i * n + j];
+    esp_error err = {0};
+    espi_factor factor;
+    made(&factor, b, n, NULL);
+    assert_ok(espi_factor_invert(&factor, NULL, &err), "an inverse", &err);
+    espi_factor_free(&factor);
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j <= i; j++) {
+            memcpy(&bits, &b[i * n + j], sizeof bits);
+            sum = 31 * sum + bits;
+        }
+    assert_int_equal(sum, UINT64_C(0xe73dbb8bff9278fd));
+    free(b);
+}
+
 /* ---------------------------------------------------------------- threads */
 
 static void results_are_the_same_in_threads(void **state)
@@ -451,6 +474,7 @@ int main(void)
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_symmetric),
         cmocka_unit_test(test_triangles),
+        cmocka_unit_test(test_bits),
         cmocka_unit_test(results_are_the_same_in_threads),
         cmocka_unit_test(callers_work_at_once_in_threads),
         cmocka_unit_test(pivots_that_fail_are_told_in_threads),
