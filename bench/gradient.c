@@ -4,10 +4,11 @@
  *     share DATA REPEATS KERNEL
  *     compare DATA REPEATS KERNEL [apart]
  *
- * `share`: the gradient of any kernel beside its matrix. `compare`:
- * KERNEL is norm(L), L one of st, sst and sasst; with `apart` every label has its own lambda and alpha. Against the
- * published way (Beck et al. 2015): for each pair of trees the recursion of FTK carries the derivatives of each Delta
- * in all hyperparameters along,
+ * `share` takes any kernel and measures its gradient beside its matrix.
+ *
+ * `compare`: KERNEL is norm(L), L one of st, sst and sasst; with `apart` every label has its own lambda and alpha.
+ * Against the published way (Beck et al. 2015): for each pair of trees the recursion of FTK carries the derivatives of
+ * each Delta in all hyperparameters along,
  *
  *     Delta  = lambda_x prod_k f_k
  *     dDelta = prod_k f_k dlambda_x + sum_k (lambda_x prod_{l != k} f_l) df_k,       f_k = alpha_x + Delta_k or alpha_x

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The table of bench/results/gradient.md: gradients of tree kernels. See bench/run.
+# The tables of bench/results/gradient.md: gradients of kernels. See bench/run.
 program=espalier_bench_gradient
 . "$(dirname "$0")/common.sh"
 out=bench/results/gradient.md
@@ -12,6 +12,12 @@ else
     source='sampled questions'
     "$build/espalier" sample --grammar examples/questions.grammar --count 2000 -o "$work/all.jsonl"
 fi
+
+# tokens FILE FIELD: the SMILES strings of a table as sequences of atoms, bonds, branches and rings.
+tokens()
+{
+    tail -n +2 "$1" | cut -d , -f "$2" | sed -E 's/\[[^]]*\]|Br|Cl|%[0-9][0-9]|./& /g; s/ $//; s/\\/\\\\/g; s/.*/{"words": "&"}/'
+}
 
 nine=''
 for label in S NP VP PP SBAR ADJP ADVP QP PRT; do nine="$nine, lambda.$label=0.4, alpha.$label=1"; done
@@ -40,4 +46,35 @@ for label in S NP VP PP SBAR ADJP ADVP QP PRT; do nine="$nine, lambda.$label=0.4
         row "sasst, nine labels$tab$("$bench" compare "$work/part.jsonl" "$repeats" "norm(sasst(tree, lambda=0.4$nine))")"
         row "sasst, all labels$tab$("$bench" compare "$work/part.jsonl" "$repeats" 'norm(sasst(tree, lambda=0.4))' apart)"
     done
+    echo
+    echo '## The gradient of any kernel beside its matrix'
+    echo
+    echo 'The matrix is known when the gradient is asked for, as it is to a learner. Molecules: SMILES strings as tokens (Photoswitch: the first 313; Lipophilicity:' \
+        'the first 1,000). Dependency trees: `grct`, 500 sentences of the English Web Treebank. Programs: 200 syntax trees of Java methods.'
+    echo
+    table "data${tab}kernel${tab}examples${tab}hyperparameters${tab}matrix s${tab}gradient s${tab}gradient / matrix${tab}least${tab}most"
+    share() { [ ! -s "$work/$1.jsonl" ] || row "$1$tab\`$2\`$tab$("$bench" share "$work/$1.jsonl" "$repeats" "$2")"; }
+    if [ -d "$data/molecules" ]; then
+        tokens "$data/molecules/Photoswitch.csv" 2 | head -n 313 >"$work/Photoswitch.jsonl"
+        tokens "$data/molecules/Lipophilicity.csv" 3 | head -n 1000 >"$work/Lipophilicity.jsonl"
+    fi
+    if [ -f "$data/dependency/ewt-2000.conllu.gz" ]; then
+        "$build/espalier" convert "$data/dependency/ewt-2000.conllu.gz" -o "$work/parsed.jsonl"
+        head -n 500 "$work/parsed.jsonl" >"$work/dependencies.jsonl"
+    fi
+    if [ -f "$data/code/code.jsonl.zst" ]; then
+        zstdcat "$data/code/code.jsonl.zst" 2>/dev/null | head -n 200 >"$work/programs.jsonl"
+    fi
+    head -n 1000 "$work/all.jsonl" >"$work/sentences.jsonl"
+    for n in 3 5 inf; do
+        share Photoswitch "norm(seq(n=$n))"
+        share Lipophilicity "norm(seq(n=$n))"
+    done
+    share Photoswitch '1*norm(seq) + 1*norm(rbf)'
+    for kernel in ptk sst; do
+        share dependencies "norm($kernel(grct))"
+        share programs "norm($kernel(tree))"
+        share sentences "norm($kernel(tree))"
+    done
+    share dependencies '1*norm(ptk(grct)) + 1*norm(ptk(lct))'
 } | tee "$out"

@@ -128,15 +128,15 @@ static void use_occurrences(const espi_ptk_matcher *m, uint32_t group, const str
 {
     const espi_ptk_occurrence *at = m->index->at + b->at;
     const size_t all = b[1].at - b->at, first = skip_to(at, all, s->from), size = m->index->size[group];
-    size_t end = first;
-    for (; end < all && at[end].tree < s->to; end++)
-        if (s->out != NULL) s->out[at[end].tree - s->from] += w[at[end].item];
-    for (size_t lane = 1; lane < s->lanes; lane++) {
-        const double *slope = w + lane * size;
-        double sum = 0.0;
-        for (size_t i = first; i < end; i++) sum += s->weight[at[i].tree - s->from] * slope[at[i].item];
-        s->gradient[lane] += sum;
+    double sum[ESPI_PTK_LANES] = {0.0};
+    for (size_t i = first; i < all && at[i].tree < s->to; i++) {
+        const size_t tree = at[i].tree - s->from;
+        const double *here = w + at[i].item;
+        if (s->out != NULL) s->out[tree] += *here;
+        if (s->weight == NULL) continue;
+        for (size_t lane = 1; lane < ESPI_PTK_LANES; lane++) sum[lane] += s->weight[tree] * here[lane * size];
     }
+    for (size_t lane = 1; lane < s->lanes; lane++) s->gradient[lane] += sum[lane];
 }
 
 /* Uses w of the first n vertices of a shape of a group. */
