@@ -223,8 +223,8 @@ def test_several_classes_by_definition(kinds):
         means.append(cross @ slope)
         variance = 2.0 - np.einsum("ij,ji->i", cross, np.linalg.solve(gram + np.diag(1 / curve), cross.T))
         chances.append(normal.cdf(means[-1] / np.sqrt(1 + variance)))
-    chances = np.array(chances)
-    only = np.array([chances[c] * np.prod(1 - np.delete(chances, c, 0), axis=0) for c in range(3)])
+    each = np.array(chances)
+    only = np.array([each[c] * np.prod(1 - np.delete(each, c, 0), axis=0) for c in range(3)])
     assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, rel=1e-9)
     assert model.decision_function(new) == pytest.approx(np.array(means).T, abs=1e-8)
     assert model.predict_proba(new) == pytest.approx((only / only.sum(axis=0)).T, abs=1e-8)
@@ -232,7 +232,7 @@ def test_several_classes_by_definition(kinds):
     # The same as one estimator per class with these values, but for how they are put together.
     rest = OneVsRestClassifier(GPClassifier(kernel=KERNEL, fix="*")).fit(X, y)
     parts = np.array([part.predict_proba(new)[:, 1] for part in rest.estimators_])
-    assert parts == pytest.approx(chances, abs=1e-8)
+    assert parts == pytest.approx(each, abs=1e-8)
 
 
 def test_several_classes(kinds, tmp_path):
