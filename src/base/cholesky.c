@@ -33,7 +33,7 @@ typedef struct tiling {
     double *packed;   /* COPIES columns of tiles */
 } tiling;
 
-enum { COPIES = 2 }; /* of columns of L: as many columns are under way at a time */
+enum { COPIES = 3 }; /* of columns of L: as many columns are under way at a time */
 
 static size_t tile_number(size_t i, size_t j) { return i * (i + 1) / 2 + j; }
 static double *tile(const tiling *t, size_t i, size_t j) { return t->a + (i * t->n + j) * TILE; }
