@@ -21,6 +21,9 @@ static const char *const likelihoods[] = {[ESPI_GAUSSIAN] = "gaussian", [ESPI_BE
 static const char *const means[] = {"zero", "constant", NULL};
 static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mean", [ESPI_NONE] = "none", NULL};
 
+static const char *const solvers[] = {
+    [ESPI_GP_AUTO] = "auto", [ESPI_GP_EXACT] = "exact", [ESPI_GP_ITERATIVE] = "iterative", NULL};
+
 #define FIELD(name) .offset = offsetof(espi_gp_settings, name)
 /* clang-format off */
 static const espi_setting settings[] = {
@@ -60,6 +63,23 @@ static const espi_setting settings[] = {
     {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less",
               "0.0001", "a number > 0, at most 1", ESP_KIND_NUMBER},
      FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},
+    {.info = {"solver", "exact: with the whole Gram matrix; iterative: without it, on very many examples; auto: what is faster",
+              "auto", "auto, exact or iterative", ESP_KIND_CHOICE},
+     FIELD(solver), .choices = solvers, .unrecorded = true},
+    {.info = {"solver-rank", "rank of the iterative solver's preconditioner; 0: by the number of examples", "0",
+              "a whole number >= 0", ESP_KIND_WHOLE},
+     FIELD(rank), .low = 0.0, .high = 1e6, .unrecorded = true},
+    {.info = {"probes", "random vectors of the iterative solver's estimates; 0: by the number of examples", "0",
+              "a whole number >= 0", ESP_KIND_WHOLE},
+     FIELD(probes), .low = 0.0, .high = 1e4, .unrecorded = true},
+    {.info = {"residual", "largest residual of the iterative solver's coefficients, relative to the targets", "1e-08",
+              "a number > 0, at most 0.01", ESP_KIND_NUMBER},
+     FIELD(residual), .low = 0.0, .low_open = true, .high = 0.01, .unrecorded = true},
+    {.info = {"solver-iterations", "maximum number of iterations of one solve by the iterative solver", "1000",
+              "a whole number >= 1", ESP_KIND_WHOLE},
+     FIELD(iterations), .low = 1.0, .high = 1e9, .unrecorded = true},
+    {.info = {"keep-partial", "keep a model whose iterative solver has not converged", "0", "a flag", ESP_KIND_FLAG},
+     FIELD(keep_partial), .unrecorded = true},
     {.info = {0}},
 };
 /* clang-format on */
@@ -75,6 +95,17 @@ static const char *of_numbers(const espi_gp_settings *s)
     return espi_settings_given(&s->common, &s->noise) ? "noise" : NULL;
 }
 
+static esp_status check_iterative(const espi_gp_settings *s, esp_error *err)
+{
+    if (s->likelihood == ESPI_BERNOULLI)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "solver iterative is for numbers; likelihood bernoulli needs solver exact");
+    if (s->inducing > 0)
+        return espi_fail(err, ESP_ERR_PARAM, "solver iterative learns from all examples; leave out inducing");
+    if (s->noise == 0.0) return espi_fail(err, ESP_ERR_PARAM, "noise is 0; solver iterative needs noise above 0");
+    return ESP_OK;
+}
+
 static esp_status check(const espi_settings *common, esp_error *err)
 {
     const espi_gp_settings *s = view(common);
@@ -87,13 +118,13 @@ static esp_status check(const espi_settings *common, esp_error *err)
         return espi_fail(err, ESP_ERR_PARAM, "inducing is for numbers; likelihood bernoulli learns from all examples");
     if (s->inducing > 0 && s->noise == 0.0)
         return espi_fail(err, ESP_ERR_PARAM, "noise is 0; inducing needs noise above 0");
-    return ESP_OK;
+    return s->solver == ESPI_GP_ITERATIVE ? check_iterative(s, err) : ESP_OK;
 }
 
 static unsigned capabilities_with(const espi_settings *s)
 {
     return ESP_NEEDS_TARGET | ESP_LEARNS_KERNEL | ESP_GIVES_VARIANCES |
-           (view(s)->inducing == 0 ? ESP_NEEDS_MATRIX : 0) |
+           (view(s)->inducing == 0 && view(s)->solver != ESPI_GP_ITERATIVE ? ESP_NEEDS_MATRIX : 0) |
            (learns_classes(s) ? ESP_LEARNS_CLASSES | ESP_GIVES_PROBABILITIES : ESP_LEARNS_NUMBERS);
 }
 
@@ -121,11 +152,12 @@ typedef struct training {
     const espi_gp_settings *settings;
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
-    double *target;         /* as the process sees them */
-    double mean, scale;     /* the targets are mean + scale times these */
-    double spread;          /* the variance of these */
-    bool constant;          /* they are all 0 */
-    espi_inducing inducing; /* with inducing examples: these */
+    double *target;           /* as the process sees them */
+    double mean, scale;       /* the targets are mean + scale times these */
+    double spread;            /* the variance of these */
+    bool constant;            /* they are all 0 */
+    espi_inducing inducing;   /* with inducing examples: these */
+    espi_iterative iterative; /* without the matrix: what stands for it */
     espi_gp_space space;
     espi_gp_found found;
     bool cancelled;
@@ -182,14 +214,23 @@ static esp_status standardise(training *t, const espi_targets *targets, esp_erro
 
 /* --------------------------------------------------------------- learning */
 
+static double matrix_bytes(const training *t, size_t n)
+{
+    return (double)t->likelihood->matrices * (double)n * (double)n * sizeof(double);
+}
+
 static esp_status take_room(training *t, const esp_run *run, esp_error *err)
 {
     const size_t n = t->problem.count;
-    const double bytes = (double)t->likelihood->matrices * (double)n * (double)n * sizeof(double);
+    const espi_iterative *i = t->problem.iterative;
+    const double bytes = i != NULL ? espi_iterative_bytes(i->rank, i->probes, n) : matrix_bytes(t, n);
     char need[32], limit[32];
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
-        return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu examples takes %s; the limit is %s", n,
-                         espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+        return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu examples takes %s; the limit is %s%s", n,
+                         espi_size_text(bytes, need), espi_size_text((double)run->memory, limit),
+                         i != NULL                         ? "; a smaller solver-rank takes less"
+                         : t->likelihood == &espi_gp_exact ? "; solver iterative and inducing take less"
+                                                           : "");
     if (t->problem.inducing != NULL) {
         const size_t pivots = t->settings->inducing < n ? t->settings->inducing : n;
         const esp_status status = espi_low_rank_room(pivots, n, run, err);
@@ -212,8 +253,12 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
     const espi_targets *targets = p->targets;
     esp_status status = check_problem(targets, err);
     if (status != ESP_OK) return status;
-    const bool inducing = t->settings->inducing > 0;
-    t->likelihood = targets->classes > 0 ? &espi_gp_laplace : inducing ? &espi_gp_inducing : &espi_gp_exact;
+    const bool inducing = t->settings->inducing > 0,
+               iterative = espi_gp_is_iterative(t->settings, targets->count, p->run);
+    t->likelihood = targets->classes > 0 ? &espi_gp_laplace
+                    : inducing           ? &espi_gp_inducing
+                    : iterative          ? &espi_gp_iterative
+                                         : &espi_gp_exact;
     t->target = espi_alloc(targets->count, sizeof *t->target);
     status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);
     t->problem.data = p->data;
@@ -221,6 +266,8 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
     t->problem.count = targets->count;
     t->problem.constant_mean = t->settings->constant_mean;
     t->problem.inducing = inducing ? &t->inducing : NULL;
+    t->problem.iterative = iterative ? &t->iterative : NULL;
+    if (iterative) espi_gp_iterative_start(&t->iterative, t->settings, targets->count);
     t->found.shift = -(double)targets->count * log(t->scale);
     if (status == ESP_OK)
         status =
@@ -229,8 +276,9 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
     espi_gp_settings own = *t->settings; /* with nothing to learn from, the hyperparameters stay */
     if (t->constant) own.max_iterations = own.restarts = 0;
     if (status == ESP_OK)
-        status = inducing ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
-                          : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
+        status = inducing    ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
+                 : iterative ? espi_gp_iterative_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
+                             : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
     if (status == ESP_ERR_CANCELLED && keep && t->found.there) {
         t->cancelled = true;
         status = ESP_OK;
@@ -243,6 +291,7 @@ static void end_training(training *t)
     for (size_t k = 0; k < 3; k++) espi_free(t->problem.matrix[k]);
     espi_free(t->problem.vector);
     espi_inducing_free(&t->inducing);
+    espi_iterative_free(&t->iterative);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);
@@ -266,6 +315,16 @@ static void add_bounds(espi_text *text, const training *t)
     }
 }
 
+static void add_solver(espi_text *text, const espi_iterative *s)
+{
+    char line[160];
+    snprintf(line, sizeof line, "solver\titerative\nsolver-rank\t%zu\nprobes\t%zu\nsolver-iterations\t%zu\n",
+             s->preconditioner.rank, s->probes, s->steps);
+    espi_text_string(text, line);
+    espi_text_fact(text, "residual", s->reached);
+    if (!(s->reached <= s->residual)) espi_text_string(text, "converged\tno\n");
+}
+
 static char *summary_text(const training *t)
 {
     espi_text text = {0};
@@ -276,6 +335,7 @@ static char *summary_text(const training *t)
         snprintf(line, sizeof line, "inducing\t%zu\n", t->inducing.pivots);
         espi_text_string(&text, line);
     }
+    if (t->problem.iterative != NULL) add_solver(&text, &t->iterative);
     espi_text_fact(&text, t->likelihood->value, t->found.point.value + t->found.shift);
     if (t->found.point.jitter > 0.0) espi_text_fact(&text, "jitter", t->found.point.jitter);
     add_bounds(&text, t);
