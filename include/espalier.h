@@ -418,9 +418,11 @@ typedef struct esp_model esp_model;
 
 /* Trains on a dataset with a target. `learner` is one that esp_learner_name names. The rows of the Gram matrix are
  * kept in at most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for classes), or with
- * the setting inducing so many rows of them, and says so before it starts. A run that stops at its limit of iterations
- * is a result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with the setting
- * keep-partial; "gp" keeps the best so far in any case, if there is one. */
+ * the setting inducing so many rows of them, and says so before it starts; with the setting solver "auto" or
+ * "iterative" it does without them where they do not fit, and is ESP_ERR_RANGE if that does not converge, unless
+ * keep-partial is set. A run that stops at its limit of iterations is a result: esp_model_summary says so. Cancelled:
+ * ESP_ERR_CANCELLED, or the model so far with the setting keep-partial; "gp" keeps the best so far in any case, if
+ * there is one. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                              const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
                              esp_error *err);

@@ -118,6 +118,7 @@ static esp_status factor_inner(espi_preconditioner *p, const esp_run *run, esp_e
 {
     enum { COLUMNS = 512 };
     const size_t n = p->examples, m = p->rank;
+    if (m == 0) return ESP_OK;
     double *some = espi_alloc(m, COLUMNS * sizeof *some);
     esp_status status = some == NULL ? espi_no_memory(err) : ESP_OK;
     for (size_t first = 0; status == ESP_OK && first < n; first += COLUMNS) {

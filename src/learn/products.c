@@ -33,7 +33,8 @@ void espi_products_free(espi_products *p)
 static esp_status start(espi_products *p, const esp_dataset *data, const esp_run *run, esp_error *err)
 {
     const size_t n = p->bound->count[ESPI_COLS];
-    if (espi_kernel_folds(p->bound->kernel, NULL) != ESP_OK) return ESP_OK;
+    const esp_status folds = espi_kernel_folds(p->bound->kernel, err);
+    if (folds != ESP_OK) return folds == ESP_ERR_PARAM ? ESP_OK : folds;
     p->example = espi_alloc(n, sizeof *p->example);
     if (p->example == NULL) return espi_no_memory(err);
     for (size_t i = 0; i < n; i++) p->example[i] = (uint32_t)i;

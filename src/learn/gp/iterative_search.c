@@ -24,7 +24,7 @@ static const double moved_little = 0.01;
 
 bool espi_gp_is_iterative(const espi_gp_settings *s, size_t n, const esp_run *run)
 {
-    enum { FASTER = 8000 }; /* experiments/gp_iterative */
+    enum { FASTER = 25000 }; /* n^3 operations of one kind against some 30 n^2 of another (docs/gp.md) */
     if (s->likelihood != ESPI_GAUSSIAN || s->inducing > 0 || s->noise == 0.0) return false;
     if (s->solver != ESPI_GP_AUTO) return s->solver == ESPI_GP_ITERATIVE;
     const double bytes = (double)espi_gp_exact.matrices * (double)n * (double)n * sizeof(double);
@@ -37,7 +37,7 @@ static size_t between(size_t low, size_t x, size_t high) { return x < low ? low 
  */
 void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *s, size_t n)
 {
-    enum { SHARE = 20, LEAST_RANK = 200, MOST_RANK = 500, LEAST_PROBES = 8, MOST_PROBES = 32, SHARED = 160000 };
+    enum { SHARE = 5, LEAST_RANK = 500, MOST_RANK = 1000, LEAST_PROBES = 8, MOST_PROBES = 32, SHARED = 160000 };
     *out = (espi_iterative){.rank = s->rank > 0 ? s->rank : between(LEAST_RANK, n / SHARE, MOST_RANK),
                             .probes = s->probes > 0 ? s->probes : between(LEAST_PROBES, SHARED / (n + 1), MOST_PROBES),
                             .seed = s->common.seed,

@@ -6,25 +6,29 @@
  * D is the noise of a regression, or W^-1 of Laplace's approximation; then (K + D)^-1 = S B^-1 S with S = W^1/2 and
  * B = I + S K S, which W = 0 does not harm. The factor of the matrix is made by the first prediction: it would make the
  * model file as large as it is. With inducing examples k has their kernel values only, and k^T P k is subtracted; P
- * comes from all examples, so that the model has it. */
+ * comes from all examples, so that the model has it. Where a factor of a regression is larger than the memory, k^T (K +
+ * D)^-1 k comes from conjugate gradients (variances.h). */
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/hot.h"
 #include "base/dense.h"
 #include "learn/model/model.h"
+#include "learn/model/variances.h"
 
 #include <math.h>
 
 struct espi_posterior {
-    espi_bound *bound; /* of the support examples */
-    double *factor;    /* NULL with inducing examples */
-    double *root;      /* S; NULL for a regression */
+    espi_bound *bound;         /* of the support examples */
+    double *factor;            /* NULL with inducing examples */
+    double *root;              /* S; NULL for a regression */
+    espi_variances *variances; /* in the place of the factor; NULL: there is one */
 };
 
 void espi_posterior_free(struct espi_posterior *p)
 {
     if (p == NULL) return;
+    espi_variances_free(p->variances);
     espi_bound_free(p->bound);
     espi_free(p->factor);
     espi_free(p->root);
@@ -49,6 +53,17 @@ static esp_status factor(struct espi_posterior *p, const esp_model *m, const esp
                      "the matrix of the model is not positive definite, as support example %zu shows", bad);
 }
 
+static esp_status without_factor(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
+{
+    struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
+    if (p == NULL) return espi_no_memory(err);
+    esp_status status = espi_bind(m->kernel, m->support, m->support, run, &p->bound, err);
+    if (status == ESP_OK) status = espi_variances_new(m, p->bound, run, &p->variances, err);
+    if (status == ESP_OK) *out = p;
+    else espi_posterior_free(p);
+    return status;
+}
+
 esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
 {
     const size_t n = m->support->rows;
@@ -56,7 +71,9 @@ esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct esp
     char need[32], limit[32];
     *out = NULL;
     const bool inducing = m->gaussian->reduction != NULL;
-    if (!inducing && run != NULL && run->memory > 0 && bytes > (double)run->memory)
+    const bool large = !inducing && run != NULL && run->memory > 0 && bytes > (double)run->memory;
+    if (large && m->gaussian->curvature == NULL && m->gaussian->noise > 0.0) return without_factor(m, run, out, err);
+    if (large)
         return espi_fail(err, ESP_ERR_MEMORY, "the variances of %zu support examples take %s; the limit is %s", n,
                          espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
     struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
@@ -96,6 +113,23 @@ HOT static void reduce(const double *restrict p, size_t n, const double *restric
     }
 }
 
+/* Variances of rows first .. first + count - 1, from K(x, x) at variance[2 i] and what is to be subtracted. */
+static esp_status finish(const esp_model *m, size_t first, size_t count, const double *length, double *variance,
+                         esp_error *err)
+{
+    const espi_gaussian *g = m->gaussian;
+    const double square = g->scale * g->scale;
+    for (size_t i = 0; i < count; i++) {
+        double *v = variance + 2 * (first + i);
+        v[0] = fmax(v[0] - length[i], 0.0) * square;
+        v[1] = v[0] + g->noise * square;
+        if (!isfinite(v[1]) || !isfinite(length[i]))
+            return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
+                             first + i + 1);
+    }
+    return ESP_OK;
+}
+
 typedef struct asking {
     const esp_model *model;
     const espi_bound *bound; /* rows: the new examples */
@@ -128,16 +162,7 @@ static esp_status ask_block(void *context, size_t item, const espi_worker *threa
         for (size_t k = 0; k < n; k++) turned[k * BLOCK + i] = w->row[i * n + k];
     if (g->reduction != NULL) reduce(g->reduction, n, turned, length);
     else espi_dense_lengths(p->factor, n, w->row, count, length);
-    const double square = g->scale * g->scale;
-    for (size_t i = 0; i < count; i++) {
-        double *v = a->variance + 2 * (first + i);
-        v[0] = fmax(v[0] - length[i], 0.0) * square;
-        v[1] = v[0] + g->noise * square;
-        if (!isfinite(v[1]) || !isfinite(length[i]))
-            return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
-                             first + i + 1);
-    }
-    return ESP_OK;
+    return finish(a->model, first, count, length, a->variance, err);
 }
 
 esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, const esp_run *run, double *variance,
@@ -156,7 +181,12 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows; i++) variance[2 * i] = self[i];
     a.bound = bound;
-    if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
+    if (status == ESP_OK && m->posterior->variances != NULL) {
+        status = espi_variances_of(m->posterior->variances, bound, run, self, err);
+        if (status == ESP_OK) status = finish(m, 0, data->rows, self, variance, err);
+    } else if (status == ESP_OK) {
+        status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
+    }
     for (int i = 0; a.variance_worker != NULL && i < workers; i++) {
         espi_workspace_free(a.variance_worker[i].workspace);
         espi_free(a.variance_worker[i].row);
