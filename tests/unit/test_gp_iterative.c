@@ -363,13 +363,13 @@ static esp_status train_and_predict(const void *argument, esp_error *err)
     const esp_dataset *data = argument;
     const esp_setting settings[] = {
         {"solver", "iterative"}, {"max-iterations", "0"}, {"solver-rank", "4"}, {"probes", "2"}};
-    const esp_run run = {.threads = 1}, little = {.threads = 1, .memory = 200};
+    const esp_run run = {.threads = 1};
     esp_kernel *kernel = NULL;
     esp_model *model = NULL;
     esp_predictions *p = NULL;
     esp_status status = esp_kernel_parse("1*norm(sst(tree))", &kernel, err);
     if (status == ESP_OK) status = esp_train("gp", kernel, data, settings, 4, &run, &model, err);
-    if (status == ESP_OK) status = esp_predict(model, data, &little, &p, err);
+    if (status == ESP_OK) status = esp_predict(model, data, &run, &p, err);
     esp_predictions_free(p);
     esp_model_free(model);
     esp_kernel_free(kernel);

@@ -37,7 +37,7 @@ static size_t between(size_t low, size_t x, size_t high) { return x < low ? low 
  */
 void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *s, size_t n)
 {
-    enum { SHARE = 5, LEAST_RANK = 500, MOST_RANK = 1000, LEAST_PROBES = 8, MOST_PROBES = 32, SHARED = 160000 };
+    enum { SHARE = 5, LEAST_RANK = 500, MOST_RANK = 1000, LEAST_PROBES = 8, MOST_PROBES = 64, SHARED = 320000 };
     *out = (espi_iterative){.rank = s->rank > 0 ? s->rank : between(LEAST_RANK, n / SHARE, MOST_RANK),
                             .probes = s->probes > 0 ? s->probes : between(LEAST_PROBES, SHARED / (n + 1), MOST_PROBES),
                             .seed = s->common.seed,

@@ -28,26 +28,33 @@ void espi_variances_free(espi_variances *v)
     espi_free(v);
 }
 
-/* As many pivots as pay, at most what half of the memory has room for. */
+/* As many pivots as pay and as the memory has room for beside the vectors; 0: it has none for these. Drawing takes as
+ * much as the factor. */
 static size_t rank_for(size_t n, const esp_run *run)
 {
+    enum { VECTORS = 7 * BLOCK };
     const size_t share = n / SHARE, rank = share < LEAST_RANK ? LEAST_RANK : share > MOST_RANK ? MOST_RANK : share;
-    const size_t room = run != NULL && run->memory > 0 ? run->memory / (2 * sizeof(double) * n) : rank;
-    return room < rank ? room : rank;
+    const size_t numbers = run != NULL && run->memory > 0 ? run->memory / (sizeof(double) * n) : SIZE_MAX;
+    if (numbers < VECTORS + 2) return 0;
+    return (numbers - VECTORS) / 2 < rank ? (numbers - VECTORS) / 2 : rank;
 }
 
 esp_status espi_variances_new(const esp_model *m, const espi_bound *bound, const esp_run *run, espi_variances **out,
                               esp_error *err)
 {
-    espi_variances *v = espi_alloc_zero(1, sizeof *v);
+    const size_t rank = rank_for(m->support->rows, run);
+    char limit[32];
     *out = NULL;
+    if (rank == 0)
+        return espi_fail(err, ESP_ERR_MEMORY, "the variances of %zu support examples take more than the limit of %s",
+                         m->support->rows, espi_size_text((double)run->memory, limit));
+    espi_variances *v = espi_alloc_zero(1, sizeof *v);
     if (v == NULL) return espi_no_memory(err);
     pthread_mutex_init(&v->lock, NULL);
     v->bound = bound;
     v->support = m->support;
     v->noise = m->gaussian->noise + m->gaussian->jitter;
-    const esp_status status =
-        espi_preconditioner_make(&v->preconditioner, bound, rank_for(m->support->rows, run), 1, v->noise, run, err);
+    const esp_status status = espi_preconditioner_make(&v->preconditioner, bound, rank, 1, v->noise, run, err);
     if (status == ESP_OK) *out = v;
     else espi_variances_free(v);
     return status;
