@@ -417,10 +417,12 @@ ESP_API unsigned esp_learner_capabilities(const char *learner, const esp_setting
 typedef struct esp_model esp_model;
 
 /* Trains on a dataset with a target. `learner` is one that esp_learner_name names. The rows of the Gram matrix are
- * kept in at most run->memory bytes (0: all of them); "gp" needs two whole matrices there (three for more than two
- * classes), or with the setting inducing so many rows of them, and says so before it starts. A run that stops at its
- * limit of iterations is a result: esp_model_summary says so. Cancelled: ESP_ERR_CANCELLED, or the model so far with
- * the setting keep-partial; "gp" keeps the best so far in any case, if there is one. */
+ * kept in at most run->memory bytes (0: all of them); "gp" needs a whole matrix there (two for two classes, three for
+ * more), or with the setting inducing so many rows of it, and says so before it starts; with the setting solver "auto"
+ * or "iterative" it does without where it does not fit, and is ESP_ERR_RANGE if that does not converge, unless
+ * keep-partial is set. A run that stops at its limit of iterations is a result: esp_model_summary says so. Cancelled:
+ * ESP_ERR_CANCELLED, or the model so far with the setting keep-partial; "gp" keeps the best so far in any case, if
+ * there is one. */
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                              const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
                              esp_error *err);

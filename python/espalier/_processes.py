@@ -167,8 +167,11 @@ class GPRegressor(RegressorMixin, _Process):
 
     ``noise``: the variance of the noise to start from, in units of the standardised targets; 0 for none. ``mean``:
     ``"zero"`` or ``"constant"``. ``standardise``: ``"unit"``, ``"mean"`` or ``"none"``. ``inducing``: so many examples
-    stand for all, for data that are too many to be used all at once; 0 uses all. For the others see the head of this
-    module.
+    stand for all, for data that are too many to be used all at once; 0 uses all. ``solver``: ``"exact"``, with the
+    whole Gram matrix; ``"iterative"``, without it, on very many examples; ``"auto"``, what fits and is faster.
+    ``residual``, ``probes``, ``solver_rank``, ``solver_iterations``: of the iterative solver; 0 for the second and the
+    third: by the number of examples. ``keep_partial``: keep a model whose solver has not converged. For the others see
+    the head of this module.
 
     >>> from espalier import GPRegressor
     >>> trees = ["(S (A a))", "(S (A b))", "(S (C c))", "(S (C d))", "(S (A a) (C c))"]
@@ -186,7 +189,7 @@ class GPRegressor(RegressorMixin, _Process):
 
     _settings = (
         "noise", "mean", "standardise", "restarts", "fix", "tie", "group", "prior", "max_iterations", "tolerance",
-        "inducing", "seed",
+        "inducing", "solver", "solver_rank", "probes", "residual", "solver_iterations", "keep_partial", "seed",
     )  # fmt: skip
 
     def __init__(
@@ -204,6 +207,12 @@ class GPRegressor(RegressorMixin, _Process):
         max_iterations: int = 200,
         tolerance: float = 0.0001,
         inducing: int = 0,
+        solver: str = "auto",
+        solver_rank: int = 0,
+        probes: int = 0,
+        residual: float = 1e-8,
+        solver_iterations: int = 1000,
+        keep_partial: bool = False,
         seed: int = 1,
         threads: int = 0,
         memory: int = 0,
@@ -221,6 +230,12 @@ class GPRegressor(RegressorMixin, _Process):
         self.max_iterations = max_iterations
         self.tolerance = tolerance
         self.inducing = inducing
+        self.solver = solver
+        self.solver_rank = solver_rank
+        self.probes = probes
+        self.residual = residual
+        self.solver_iterations = solver_iterations
+        self.keep_partial = keep_partial
         self.seed = seed
         self.threads = threads
         self.memory = memory

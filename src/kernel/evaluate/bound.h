@@ -65,6 +65,12 @@ esp_status espi_gram_square(const esp_kernel *kernel, const esp_dataset *data, c
  * have a fixed order. ESP_ERR_RANGE if a derivative does not fit a double. */
 esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const double *gram, const esp_run *run,
                                double *gradient, esp_error *err);
+/* The same without a matrix of weights, over a symmetric bound: weights(context, first, last, width, rows) is asked for
+ * rows first .. last-1 of the lower triangle, and puts weight (i, j), j < width, at rows[(i - first) * width + j]; what
+ * is above the diagonal is not read. It is called by several threads, and by each for different rows. */
+typedef void (*espi_weight_rows)(void *context, size_t first, size_t last, size_t width, double *rows);
+esp_status espi_bound_gradient_rows(const espi_bound *bound, espi_weight_rows weights, void *context,
+                                    const esp_run *run, double *gradient, esp_error *err);
 /* The same of sum_i weight[i] K(i, i) over the examples of a side. */
 esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,
                                         const esp_run *run, double *gradient, esp_error *err);

@@ -22,11 +22,17 @@
 
 #include <string.h>
 
-enum { CHUNKS = 48 };
+enum {
+    CHUNKS = 48,
+    BLOCK = 16 /* rows of weights that are asked for at once */
+};
 
 typedef struct gradient_sums {
     const espi_bound *bound;
-    const double *weight;
+    const double *weight;     /* NULL: ask for them */
+    espi_weight_rows weights; /* ... here */
+    void *context;
+    double **block;     /* per worker: BLOCK rows of them; NULL: none are asked for */
     const double *gram; /* NULL: not known */
     const esp_run *run;
     bool *needed;          /* per op: its values are */
@@ -259,15 +265,24 @@ static esp_status back_row(const gradient_sums *j, espi_reverse *r, const espi_s
     return status;
 }
 
-static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, espi_sums *sums, esp_error *err)
+static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, const double *weight, espi_sums *sums,
+                          esp_error *err)
 {
     const espi_bound *b = j->bound;
-    const size_t columns = b->count[ESPI_COLS];
-    const espi_slice s = {.row = row, .to = b->symmetric ? row + 1 : columns};
+    const espi_slice s = {.row = row, .to = b->symmetric ? row + 1 : b->count[ESPI_COLS]};
     double *a = r->adjoint + (b->kernel->ops - 1) * r->width;
-    memcpy(a, j->weight + row * columns, s.to * sizeof *a);
+    memcpy(a, weight, s.to * sizeof *a);
     for (size_t k = 0; b->symmetric && k < row; k++) a[k] *= 2.0; /* the upper triangle is as the lower */
     return back_row(j, r, &s, sums, err);
+}
+
+/* The weights of a row; those of the rows after it, up to `end`, are asked for at the same time. */
+static const double *weights_of(const gradient_sums *j, int worker, size_t row, size_t first, size_t end)
+{
+    if (j->weight != NULL) return j->weight + row * j->bound->count[ESPI_COLS];
+    const size_t begin = row - (row - first) % BLOCK, last = begin + BLOCK < end ? begin + BLOCK : end;
+    if (row == begin) j->weights(j->context, begin, last, last, j->block[worker]);
+    return j->block[worker] + (row - begin) * last;
 }
 
 static esp_status one_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
@@ -275,11 +290,12 @@ static esp_status one_chunk(void *context, size_t item, const espi_worker *worke
     const gradient_sums *j = context;
     espi_reverse *r = &j->reverse[worker->number];
     const size_t rows = j->bound->count[ESPI_ROWS], first = item * j->rows;
+    const size_t end = first + j->rows < rows ? first + j->rows : rows;
     esp_status status = ESP_OK;
     if (!espi_reverse_start(r, j->bound->kernel->ops, j->bound->count[ESPI_COLS])) return espi_no_memory(err);
     if (r->workspace == NULL) status = espi_workspace_new(j->bound, worker->run, &r->workspace, err);
-    for (size_t i = first; status == ESP_OK && i < first + j->rows && i < rows; i++)
-        status = one_row(j, r, i, &j->chunk[item], err);
+    for (size_t i = first; status == ESP_OK && i < end; i++)
+        status = one_row(j, r, i, weights_of(j, worker->number, i, first, end), &j->chunk[item], err);
     return status;
 }
 
@@ -354,6 +370,8 @@ static void free_buffers(gradient_sums *j, int workers)
 {
     for (int i = 0; j->reverse != NULL && i < workers; i++) espi_reverse_end(&j->reverse[i]);
     for (size_t i = 0; j->chunk != NULL && i < j->chunks; i++) free_chunk(&j->chunk[i], j->bound);
+    for (int i = 0; j->block != NULL && i < workers; i++) espi_free(j->block[i]);
+    espi_free(j->block);
     espi_free(j->reverse);
     espi_free(j->chunk);
     espi_free(j->needed);
@@ -367,6 +385,9 @@ static esp_status make_buffers(gradient_sums *j, int workers, esp_error *err)
     j->chunk = espi_alloc_zero(j->chunks, sizeof *j->chunk);
     bool ok = j->needed != NULL && j->reverse != NULL && j->chunk != NULL;
     for (size_t i = 0; ok && i < j->chunks; i++) ok = start_chunk(&j->chunk[i], j->bound);
+    if (j->weights != NULL) ok = ok && (j->block = espi_alloc_zero((size_t)workers, sizeof *j->block)) != NULL;
+    for (int i = 0; ok && j->block != NULL && i < workers; i++)
+        ok = (j->block[i] = espi_alloc(BLOCK, j->bound->count[ESPI_COLS] * sizeof **j->block)) != NULL;
     return ok ? ESP_OK : espi_no_memory(err);
 }
 
@@ -382,22 +403,34 @@ static esp_status hand_out(const gradient_sums *j, double *gradient, esp_error *
     return ESP_OK;
 }
 
+static esp_status sum_rows(gradient_sums *j, double *gradient, esp_error *err)
+{
+    const size_t rows = j->bound->count[ESPI_ROWS];
+    if (rows == 0) return ESP_OK;
+    j->rows = (rows + CHUNKS - 1) / CHUNKS;
+    j->chunks = (rows + j->rows - 1) / j->rows;
+    const int workers = espi_worker_count(j->run, j->chunks);
+    esp_status status = make_buffers(j, workers, err);
+    if (status == ESP_OK) status = espi_parallel(j->run, "computing the gradient", j->chunks, one_chunk, j, err);
+    for (size_t i = 1; status == ESP_OK && i < j->chunks; i++) merge(&j->chunk[0], &j->chunk[i], j->bound);
+    if (status == ESP_OK) status = back_norms(j, err);
+    if (status == ESP_OK) status = hand_out(j, gradient, err);
+    free_buffers(j, workers);
+    return status;
+}
+
 esp_status espi_bound_gradient(const espi_bound *bound, const double *weight, const double *gram, const esp_run *run,
                                double *gradient, esp_error *err)
 {
-    const size_t rows = bound->count[ESPI_ROWS];
-    gradient_sums j = {
-        .bound = bound, .weight = weight, .gram = gram, .run = run, .rows = (rows + CHUNKS - 1) / CHUNKS};
-    if (rows == 0) return ESP_OK;
-    j.chunks = (rows + j.rows - 1) / j.rows;
-    const int workers = espi_worker_count(run, j.chunks);
-    esp_status status = make_buffers(&j, workers, err);
-    if (status == ESP_OK) status = espi_parallel(run, "computing the gradient", j.chunks, one_chunk, &j, err);
-    for (size_t i = 1; status == ESP_OK && i < j.chunks; i++) merge(&j.chunk[0], &j.chunk[i], bound);
-    if (status == ESP_OK) status = back_norms(&j, err);
-    if (status == ESP_OK) status = hand_out(&j, gradient, err);
-    free_buffers(&j, workers);
-    return status;
+    gradient_sums j = {.bound = bound, .weight = weight, .gram = gram, .run = run};
+    return sum_rows(&j, gradient, err);
+}
+
+esp_status espi_bound_gradient_rows(const espi_bound *bound, espi_weight_rows weights, void *context,
+                                    const esp_run *run, double *gradient, esp_error *err)
+{
+    gradient_sums j = {.bound = bound, .weights = weights, .context = context, .run = run};
+    return sum_rows(&j, gradient, err);
 }
 
 esp_status espi_bound_gradient_diagonal(const espi_bound *bound, espi_side side, const double *weight,

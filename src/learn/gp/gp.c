@@ -20,6 +20,9 @@ static const char *const likelihoods[] = {[ESPI_GAUSSIAN] = "gaussian", [ESPI_BE
 static const char *const means[] = {"zero", "constant", NULL};
 static const char *const standards[] = {[ESPI_UNIT] = "unit", [ESPI_MEAN] = "mean", [ESPI_NONE] = "none", NULL};
 
+static const char *const solvers[] = {
+    [ESPI_GP_AUTO] = "auto", [ESPI_GP_EXACT] = "exact", [ESPI_GP_ITERATIVE] = "iterative", NULL};
+
 #define FIELD(name) .offset = offsetof(espi_gp_settings, name)
 /* clang-format off */
 static const espi_setting settings[] = {
@@ -59,6 +62,23 @@ static const espi_setting settings[] = {
     {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less",
               "0.0001", "a number > 0, at most 1", ESP_KIND_NUMBER},
      FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},
+    {.info = {"solver", "exact: with the whole Gram matrix; iterative: without it, on very many examples; auto: what is faster",
+              "auto", "auto, exact or iterative", ESP_KIND_CHOICE},
+     FIELD(solver), .choices = solvers, .unrecorded = true},
+    {.info = {"solver-rank", "rank of the iterative solver's preconditioner; 0: by the number of examples", "0",
+              "a whole number >= 0", ESP_KIND_WHOLE},
+     FIELD(rank), .low = 0.0, .high = 1e6, .unrecorded = true},
+    {.info = {"probes", "random vectors of the iterative solver's estimates; 0: by the number of examples", "0",
+              "a whole number >= 0", ESP_KIND_WHOLE},
+     FIELD(probes), .low = 0.0, .high = 1e4, .unrecorded = true},
+    {.info = {"residual", "largest residual of the iterative solver's coefficients, relative to the targets", "1e-08",
+              "a number > 0, at most 0.01", ESP_KIND_NUMBER},
+     FIELD(residual), .low = 0.0, .low_open = true, .high = 0.01, .unrecorded = true},
+    {.info = {"solver-iterations", "maximum number of iterations of one solve by the iterative solver", "1000",
+              "a whole number >= 1", ESP_KIND_WHOLE},
+     FIELD(iterations), .low = 1.0, .high = 1e9, .unrecorded = true},
+    {.info = {"keep-partial", "keep a model whose iterative solver has not converged", "0", "a flag", ESP_KIND_FLAG},
+     FIELD(keep_partial), .unrecorded = true},
     {.info = {0}},
 };
 /* clang-format on */
@@ -74,6 +94,17 @@ static const char *of_numbers(const espi_gp_settings *s)
     return espi_settings_given(&s->common, &s->noise) ? "noise" : NULL;
 }
 
+static esp_status check_iterative(const espi_gp_settings *s, esp_error *err)
+{
+    if (s->likelihood == ESPI_BERNOULLI)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "solver iterative is for numbers; likelihood bernoulli needs solver exact");
+    if (s->inducing > 0)
+        return espi_fail(err, ESP_ERR_PARAM, "solver iterative learns from all examples; leave out inducing");
+    if (s->noise == 0.0) return espi_fail(err, ESP_ERR_PARAM, "noise is 0; solver iterative needs noise above 0");
+    return ESP_OK;
+}
+
 static esp_status check(const espi_settings *common, esp_error *err)
 {
     const espi_gp_settings *s = view(common);
@@ -86,13 +117,13 @@ static esp_status check(const espi_settings *common, esp_error *err)
         return espi_fail(err, ESP_ERR_PARAM, "inducing is for numbers; likelihood bernoulli learns from all examples");
     if (s->inducing > 0 && s->noise == 0.0)
         return espi_fail(err, ESP_ERR_PARAM, "noise is 0; inducing needs noise above 0");
-    return ESP_OK;
+    return s->solver == ESPI_GP_ITERATIVE ? check_iterative(s, err) : ESP_OK;
 }
 
 static unsigned capabilities_with(const espi_settings *s)
 {
     return ESP_NEEDS_TARGET | ESP_LEARNS_KERNEL | ESP_GIVES_VARIANCES |
-           (view(s)->inducing == 0 ? ESP_NEEDS_MATRIX : 0) |
+           (view(s)->inducing == 0 && view(s)->solver != ESPI_GP_ITERATIVE ? ESP_NEEDS_MATRIX : 0) |
            (learns_classes(s) ? ESP_LEARNS_CLASSES | ESP_GIVES_PROBABILITIES : ESP_LEARNS_NUMBERS);
 }
 
@@ -120,12 +151,13 @@ typedef struct training {
     const espi_gp_settings *settings;
     const espi_gp_likelihood *likelihood;
     espi_gp_problem problem;
-    double *target;         /* as the process sees them */
-    espi_gp_modes modes;    /* of classes */
-    double mean, scale;     /* the targets are mean + scale times these */
-    double spread;          /* the variance of these */
-    bool constant;          /* they are all 0 */
-    espi_inducing inducing; /* with inducing examples: these */
+    double *target;           /* as the process sees them */
+    espi_gp_modes modes;      /* of classes */
+    double mean, scale;       /* the targets are mean + scale times these */
+    double spread;            /* the variance of these */
+    bool constant;            /* they are all 0 */
+    espi_inducing inducing;   /* with inducing examples: these */
+    espi_iterative iterative; /* without the matrix: what stands for it */
     espi_gp_space space;
     espi_gp_found found;
     bool cancelled;
@@ -181,14 +213,23 @@ static esp_status standardise(training *t, const espi_targets *targets, esp_erro
 
 /* --------------------------------------------------------------- learning */
 
+static double matrix_bytes(const training *t, size_t n)
+{
+    return (double)t->likelihood->matrices * (double)n * (double)n * sizeof(double);
+}
+
 static esp_status take_room(training *t, const esp_run *run, esp_error *err)
 {
     const size_t n = t->problem.count, values = t->problem.modes != NULL ? n * t->problem.outputs : 0;
-    const double bytes = (double)t->likelihood->matrices * (double)n * (double)n * sizeof(double);
+    const espi_iterative *i = t->problem.iterative;
+    const double bytes = i != NULL ? espi_iterative_bytes(i->rank, i->probes, n) : matrix_bytes(t, n);
     char need[32], limit[32];
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
-        return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu examples takes %s; the limit is %s", n,
-                         espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+        return espi_fail(err, ESP_ERR_MEMORY, "a Gaussian process of %zu examples takes %s; the limit is %s%s", n,
+                         espi_size_text(bytes, need), espi_size_text((double)run->memory, limit),
+                         i != NULL                         ? "; a smaller solver-rank takes less"
+                         : t->likelihood == &espi_gp_exact ? "; solver iterative and inducing take less"
+                                                           : "");
     if (t->problem.inducing != NULL) {
         const size_t pivots = t->settings->inducing < n ? t->settings->inducing : n;
         const esp_status status = espi_low_rank_room(pivots, n, run, err);
@@ -213,17 +254,21 @@ static esp_status take_room(training *t, const esp_run *run, esp_error *err)
 static esp_status prepare(training *t, const espi_problem *p, esp_error *err)
 {
     const espi_targets *targets = p->targets;
-    const bool inducing = t->settings->inducing > 0;
+    const bool inducing = t->settings->inducing > 0,
+               iterative = espi_gp_is_iterative(t->settings, targets->count, p->run);
     if (targets->count == 0) return espi_fail(err, ESP_ERR_PARSE, "there are no examples to learn from");
     t->likelihood = targets->classes > 2   ? &espi_gp_one_vs_rest
                     : targets->classes > 0 ? &espi_gp_laplace
                     : inducing             ? &espi_gp_inducing
+                    : iterative            ? &espi_gp_iterative
                                            : &espi_gp_exact;
     t->problem.data = p->data;
     t->problem.count = targets->count;
     t->problem.outputs = outputs(p->settings, targets->classes);
     t->problem.constant_mean = t->settings->constant_mean;
     t->problem.inducing = inducing ? &t->inducing : NULL;
+    t->problem.iterative = iterative ? &t->iterative : NULL;
+    if (iterative) espi_gp_iterative_start(&t->iterative, t->settings, targets->count);
     t->problem.modes = targets->classes > 0 ? &t->modes : NULL;
     t->problem.target = t->target = espi_alloc(targets->count, t->problem.outputs * sizeof *t->target);
     const esp_status status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);
@@ -254,6 +299,8 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
     if (status == ESP_OK)
         status = t->problem.inducing != NULL
                      ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
+                 : t->problem.iterative != NULL
+                     ? espi_gp_iterative_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
                      : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
     if (status == ESP_ERR_CANCELLED && keep && t->found.there) {
         t->cancelled = true;
@@ -271,6 +318,7 @@ static void end_training(training *t)
     espi_free(t->modes.coefficient);
     espi_free(t->modes.curvature);
     espi_free(t->modes.latent);
+    espi_iterative_free(&t->iterative);
     espi_free(t->target);
     espi_gp_space_free(&t->space);
     espi_gp_point_free(&t->found.point);
@@ -294,6 +342,16 @@ static void add_bounds(espi_text *text, const training *t)
     }
 }
 
+static void add_solver(espi_text *text, const espi_iterative *s)
+{
+    char line[160];
+    snprintf(line, sizeof line, "solver\titerative\nsolver-rank\t%zu\nprobes\t%zu\nsolver-iterations\t%zu\n",
+             s->preconditioner.rank, s->probes, s->steps);
+    espi_text_string(text, line);
+    espi_text_fact(text, "residual", s->reached);
+    if (!(s->reached <= s->residual)) espi_text_string(text, "converged\tno\n");
+}
+
 static char *summary_text(const training *t)
 {
     espi_text text = {0};
@@ -304,6 +362,7 @@ static char *summary_text(const training *t)
         snprintf(line, sizeof line, "inducing\t%zu\n", t->inducing.pivots);
         espi_text_string(&text, line);
     }
+    if (t->problem.iterative != NULL) add_solver(&text, &t->iterative);
     espi_text_fact(&text, t->likelihood->value, t->found.point.value + t->found.shift);
     if (t->found.point.jitter > 0.0) espi_text_fact(&text, "jitter", t->found.point.jitter);
     add_bounds(&text, t);

@@ -3,6 +3,7 @@
  *     settings, kernel, data ─ space.c ─▶ what can move: hyperparameters by name, fixed, tied, with priors
  *                                  │
  *     search.c: L-BFGS over their logarithms ◀─▶ exact.c, laplace.c: log likelihood and gradient at a point
+ *                                  │            ◀─▶ iterative.c: estimates of both, without the matrix
  *                                  │            ◀─▶ inducing.c: a bound of it, and its gradient
  *                                  │
  *     gp.c: the best point as a model, which predicts (model/posterior.c); out_of_fold.c: that for each fold
@@ -15,12 +16,15 @@
 #include "base/algebra.h"
 #include "kernel/expression/hyper.h"
 #include "learn/gp/inducing.h"
+#include "learn/gp/iterative.h"
 #include "learn/learner.h"
 
 /* --------------------------------------------------------------- settings */
 
 typedef enum espi_likelihood { ESPI_GAUSSIAN, ESPI_BERNOULLI } espi_likelihood;
 typedef enum espi_standardise { ESPI_UNIT, ESPI_MEAN, ESPI_NONE } espi_standardise;
+
+typedef enum espi_gp_solver { ESPI_GP_AUTO, ESPI_GP_EXACT, ESPI_GP_ITERATIVE } espi_gp_solver;
 
 typedef struct espi_gp_settings {
     espi_settings common;
@@ -30,6 +34,11 @@ typedef struct espi_gp_settings {
     double noise, tolerance;
     size_t inducing; /* examples that stand for all (pivots.h); 0: no */
     size_t restarts, max_iterations;
+    espi_choice solver;              /* an espi_gp_solver */
+    size_t rank, probes;             /* of the iterative solver; 0: by the number of examples */
+    double residual;                 /* its residuals */
+    size_t iterations;               /* its iterations, at most */
+    bool keep_partial;               /* what has not converged is kept */
     char *fix, *tie, *group, *prior; /* as given, and read when the hyperparameters are known (space.c); NULL: none */
 } espi_gp_settings;
 
@@ -64,6 +73,7 @@ typedef struct espi_gp_problem {
     double *matrix[3];           /* count x count numbers each: room for the likelihood; as many as it says */
     double *vector;              /* 8 x count numbers */
     espi_inducing *inducing;     /* of espi_gp_inducing: its pivots, and its room */
+    espi_iterative *iterative;   /* of espi_gp_iterative: its preconditioner and probes, and its room */
 } espi_gp_problem;
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
@@ -92,7 +102,8 @@ typedef struct espi_gp_likelihood {
                            espi_gp_point *point, double *gradient, double *noise_gradient, esp_error *err);
 } espi_gp_likelihood;
 
-extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_one_vs_rest, espi_gp_inducing;
+extern const espi_gp_likelihood espi_gp_exact, espi_gp_laplace, espi_gp_one_vs_rest, espi_gp_inducing,
+    espi_gp_iterative;
 
 /* Factors K + (noise + jitter) I, with as little jitter as makes it possible; K is in matrix[0], both triangles of it.
  * The upper one stays, and problem->vector gets its diagonal. ESP_ERR_RANGE tells which examples cannot be told apart,
@@ -157,5 +168,17 @@ esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, 
 esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *problem,
                                    const espi_gp_settings *settings, bool keep, const esp_run *run,
                                    espi_gp_found *found, esp_error *err);
+
+/* Whether so many examples are learned from without the matrix, as the settings say. By itself that is so where the
+ * matrices do not fit the memory, and where it is faster. */
+bool espi_gp_is_iterative(const espi_gp_settings *settings, size_t count, const esp_run *run);
+/* What the caller of espi_iterative_prepare sets: ranks and probes follow from the number of examples if not given. */
+void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *settings, size_t count);
+/* The same with espi_gp_iterative: first exactly on a sample of the examples, whose best values the search starts from,
+ * then on all, with a preconditioner that is made anew where a round has ended. problem->iterative has what the caller
+ * sets of it. `keep` and `found` are as in espi_gp_inducing_search. */
+esp_status espi_gp_iterative_search(espi_gp_space *space, const espi_gp_problem *problem,
+                                    const espi_gp_settings *settings, bool keep, const esp_run *run,
+                                    espi_gp_found *found, esp_error *err);
 
 #endif

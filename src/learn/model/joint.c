@@ -47,6 +47,11 @@ esp_status espi_joint_new(espi_joint *j, const esp_model *m, const esp_dataset *
     const double bytes = 2.0 * (double)rows * ((double)rows + (double)n) * sizeof(double) + more;
     char need[32], limit[32];
     *j = (espi_joint){.rows = rows};
+    if (m->posterior->variances != NULL)
+        return espi_fail(err, ESP_ERR_MEMORY,
+                         "the joint distribution of examples needs the matrix of the model, %s; the limit is %s",
+                         espi_size_text((double)n * (double)n * sizeof(double), need),
+                         espi_size_text((double)run->memory, limit));
     if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
         return espi_fail(err, ESP_ERR_MEMORY,
                          "the joint distribution of %zu examples takes %s; the limit is %s; take fewer at a time", rows,

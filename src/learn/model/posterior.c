@@ -6,7 +6,8 @@
  * D is the noise of a regression, or W^-1 of Laplace's approximation; then (K + D)^-1 = S B^-1 S with S = W^1/2 and
  * B = I + S K S, which W = 0 does not harm. The factor of the matrix is made by the first prediction: it would make the
  * model file as large as it is; each output has its own. With inducing examples k has their kernel values only, and k^T
- * P k is subtracted; P comes from all examples, so that the model has it. */
+ * P k is subtracted; P comes from all examples, so that the model has it. Where a factor of a regression is larger than
+ * the memory, k^T (K + D)^-1 k comes from conjugate gradients (variances.h). */
 #include "base/algebra.h"
 #include "base/alloc.h"
 #include "base/parallel.h"
@@ -14,6 +15,7 @@
 #include "base/hot.h"
 #include "base/dense.h"
 #include "learn/model/posterior.h"
+#include "learn/model/variances.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@
 void espi_posterior_free(struct espi_posterior *p)
 {
     if (p == NULL) return;
+    espi_variances_free(p->variances);
     espi_bound_free(p->bound);
     espi_free(p->factor);
     espi_free(p->root);
@@ -59,12 +62,25 @@ static esp_status check_room(const esp_model *m, const esp_run *run, esp_error *
                      espi_size_text(bytes, need), each, espi_size_text((double)run->memory, limit));
 }
 
+static esp_status without_factor(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
+{
+    struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
+    if (p == NULL) return espi_no_memory(err);
+    esp_status status = espi_bind(m->kernel, m->support, m->support, run, &p->bound, err);
+    if (status == ESP_OK) status = espi_variances_new(m, p->bound, run, &p->variances, err);
+    if (status == ESP_OK) *out = p;
+    else espi_posterior_free(p);
+    return status;
+}
+
 esp_status espi_posterior_new(const esp_model *m, const esp_run *run, struct espi_posterior **out, esp_error *err)
 {
     const size_t n = m->support->rows;
     *out = NULL;
     const bool inducing = m->gaussian->reduction != NULL;
+    const bool numbers = !inducing && m->gaussian->curvature == NULL && m->gaussian->noise > 0.0;
     esp_status status = inducing ? ESP_OK : check_room(m, run, err);
+    if (status == ESP_ERR_MEMORY && numbers) return without_factor(m, run, out, err);
     if (status != ESP_OK) return status;
     struct espi_posterior *p = espi_alloc_zero(1, sizeof *p);
     if (p == NULL) return espi_no_memory(err);
@@ -111,6 +127,23 @@ typedef struct asking {
     double *variance;
 } asking;
 
+/* Variances of rows first .. first + count - 1 in one output, from what is to be subtracted. */
+static esp_status finish(const asking *a, size_t first, size_t count, size_t output, const double *length,
+                         esp_error *err)
+{
+    const espi_gaussian *g = a->model->gaussian;
+    const double square = g->scale * g->scale;
+    for (size_t i = 0; i < count; i++) {
+        double *v = a->variance + 2 * ((first + i) * a->model->outputs + output);
+        v[0] = fmax(a->self[first + i] - length[i], 0.0) * square;
+        v[1] = v[0] + g->noise * square;
+        if (!isfinite(v[1]) || !isfinite(length[i]))
+            return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
+                             first + i + 1);
+    }
+    return ESP_OK;
+}
+
 /* What is to be subtracted from the variances of `count` rows in one output. */
 static void measure_rows(const esp_model *m, size_t output, double *row, size_t n, size_t count, double *length)
 {
@@ -131,10 +164,9 @@ static void measure_rows(const esp_model *m, size_t output, double *row, size_t 
 static esp_status ask_block(void *context, size_t item, const espi_worker *thread, esp_error *err)
 {
     const asking *a = context;
-    const espi_gaussian *g = a->model->gaussian;
     variance_worker *w = &a->variance_worker[thread->number];
     const size_t n = a->bound->count[ESPI_COLS], rows = a->bound->count[ESPI_ROWS], first = item * BLOCK;
-    const size_t count = rows - first < BLOCK ? rows - first : BLOCK, outputs = a->model->outputs;
+    const size_t count = rows - first < BLOCK ? rows - first : BLOCK;
     double length[BLOCK];
     esp_status status = ESP_OK;
     if (w->row == NULL) {
@@ -143,18 +175,20 @@ static esp_status ask_block(void *context, size_t item, const espi_worker *threa
     }
     for (size_t i = 0; status == ESP_OK && i < count; i++)
         status = espi_bound_row(w->workspace, a->bound->kernel->ops - 1, first + i, 0, n, w->row + i * n, err);
-    const double square = g->scale * g->scale;
-    for (size_t k = 0; status == ESP_OK && k < outputs; k++) {
+    for (size_t k = 0; status == ESP_OK && k < a->model->outputs; k++) {
         measure_rows(a->model, k, w->row, n, count, length);
-        for (size_t i = 0; i < count; i++) {
-            double *v = a->variance + 2 * ((first + i) * outputs + k);
-            v[0] = fmax(a->self[first + i] - length[i], 0.0) * square;
-            v[1] = v[0] + g->noise * square;
-            if (!isfinite(v[1]) || !isfinite(length[i]))
-                return espi_fail(err, ESP_ERR_RANGE, "the variance of example %zu is too large for a number",
-                                 first + i + 1);
-        }
+        status = finish(a, first, count, k, length, err);
     }
+    return status;
+}
+
+static esp_status ask_without_factor(const asking *a, size_t rows, const esp_run *run, esp_error *err)
+{
+    double *length = espi_alloc(rows, sizeof *length);
+    esp_status status = length == NULL ? espi_no_memory(err)
+                                       : espi_variances_of(a->model->posterior->variances, a->bound, run, length, err);
+    if (status == ESP_OK) status = finish(a, 0, rows, 0, length, err);
+    espi_free(length);
     return status;
 }
 
@@ -174,7 +208,8 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
     a.bound = bound;
     a.self = self;
-    if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
+    if (status == ESP_OK && m->posterior->variances != NULL) status = ask_without_factor(&a, data->rows, run, err);
+    else if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
     for (int i = 0; a.variance_worker != NULL && i < workers; i++) {
         espi_workspace_free(a.variance_worker[i].workspace);
         espi_free(a.variance_worker[i].row);

@@ -5,9 +5,10 @@
 #include "learn/model/model.h"
 
 struct espi_posterior {
-    espi_bound *bound; /* of the support examples */
-    double *factor;    /* n x n numbers for each output; NULL with inducing examples */
-    double *root;      /* S, n numbers for each output; NULL for a regression */
+    espi_bound *bound;                /* of the support examples */
+    double *factor;                   /* n x n numbers for each output; NULL with inducing examples */
+    double *root;                     /* S, n numbers for each output; NULL for a regression */
+    struct espi_variances *variances; /* in the place of the factor; NULL: there is one */
 };
 
 /* Kernel values for the covariances of all examples of a dataset at once, with room to work in. */
