@@ -17,7 +17,7 @@ enum {
 
 struct espi_products {
     const espi_bound *bound;
-    size_t width, count;
+    size_t width;
     espi_folded_sum *sum; /* NULL: rows */
     uint32_t *example;    /* 0, 1, 2, ... */
 };
@@ -54,8 +54,6 @@ esp_status espi_products_new(const espi_bound *bound, const esp_dataset *data, s
     else espi_products_free(p);
     return status;
 }
-
-size_t espi_products_count(const espi_products *p) { return p->count; }
 
 /* ------------------------------------------------------------------- rows */
 
@@ -130,6 +128,5 @@ static esp_status by_folding(espi_products *p, const double *x, const esp_run *r
 
 esp_status espi_products_of(espi_products *p, const double *x, const esp_run *run, double *out, esp_error *err)
 {
-    p->count++;
     return p->sum != NULL ? by_folding(p, x, run, out, err) : by_rows(p, x, run, out, err);
 }

@@ -18,7 +18,5 @@ esp_status espi_products_new(const espi_bound *bound, const esp_dataset *data, s
 void espi_products_free(espi_products *products);
 /* The same bits for any number of threads. ESP_ERR_RANGE if a number does not fit a double. */
 esp_status espi_products_of(espi_products *products, const double *x, const esp_run *run, double *out, esp_error *err);
-/* How many there were so far. */
-size_t espi_products_count(const espi_products *products);
 
 #endif

@@ -59,6 +59,10 @@ REGRESSIONS = {
         ],
     ),
     "inducing": (GPRegressor(kernel="1*norm(sst(lambda=0.4))", inducing=15), ["--inducing", "15"]),
+    "iterative": (
+        GPRegressor(kernel="1*norm(sst(lambda=0.4))", solver="iterative", solver_rank=9, probes=3, max_iterations=2),
+        ["--solver", "iterative", "--solver-rank", "9", "--probes", "3", "--max-iterations", "2"],
+    ),
     "labels": (
         GPRegressor(kernel="sasst(lambda=0.4)", group=[["S", "T"], ["A", "B"]], tie=["alpha.*"]),
         ["--group", "S,T;A,B", "--tie", "alpha.*"],

@@ -15,7 +15,19 @@ TABLES = {name: {row[0].replace("-", "_"): row for row in table} for name, _, ta
 # What an estimator does without, and why.
 WITHOUT = {
     "GPRegressor": {"likelihood"},  # it is what tells the two apart
-    "GPClassifier": {"likelihood", "noise", "mean", "standardise", "inducing"},  # the others are for numbers
+    "GPClassifier": {  # all but the first are for numbers
+        "likelihood",
+        "noise",
+        "mean",
+        "standardise",
+        "inducing",
+        "solver",
+        "solver_rank",
+        "probes",
+        "residual",
+        "solver_iterations",
+        "keep_partial",
+    },
 }
 
 
