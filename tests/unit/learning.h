@@ -275,6 +275,30 @@ static inline double hyper(const esp_model *model, const char *name)
     return value;
 }
 
+/* For out_of_memory_everywhere: a model is learned, and predicts what it has learned from. */
+typedef struct learning_case {
+    const char *learner, *kernel;
+    esp_setting setting[4];
+    size_t settings;
+    const esp_dataset *data;
+} learning_case;
+
+static inline esp_status train_and_predict(const void *argument, esp_error *err)
+{
+    const learning_case *c = argument;
+    const esp_run run = {.threads = 1};
+    esp_kernel *kernel = NULL;
+    esp_model *model = NULL;
+    esp_predictions *p = NULL;
+    esp_status status = esp_kernel_parse(c->kernel, &kernel, err);
+    if (status == ESP_OK) status = esp_train(c->learner, kernel, c->data, c->setting, c->settings, &run, &model, err);
+    if (status == ESP_OK) status = esp_predict(model, c->data, &run, &p, err);
+    esp_predictions_free(p);
+    esp_model_free(model);
+    esp_kernel_free(kernel);
+    return status;
+}
+
 /* What is learned in many tests; the first PLAIN without probabilities. */
 static const struct {
     const char *learner, *settings;

@@ -367,28 +367,12 @@ static void test_odd_data(void **state)
     esp_dataset_free(one);
 }
 
-static esp_status train_and_predict(const void *argument, esp_error *err)
-{
-    const esp_dataset *data = argument;
-    const esp_setting settings[] = {{"inducing", "3"}, {"max-iterations", "3"}};
-    const esp_run run = {.threads = 1};
-    esp_kernel *kernel = NULL;
-    esp_model *model = NULL;
-    esp_predictions *p = NULL;
-    esp_status status = esp_kernel_parse("1*rbf(x, gamma=100)", &kernel, err);
-    if (status == ESP_OK) status = esp_train("gp", kernel, data, settings, 2, &run, &model, err);
-    if (status == ESP_OK) status = esp_predict(model, data, &run, &p, err);
-    esp_predictions_free(p);
-    esp_model_free(model);
-    esp_kernel_free(kernel);
-    return status;
-}
-
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     esp_dataset *data = curve(0, 12);
-    out_of_memory_everywhere(train_and_predict, data);
+    const learning_case whole = {"gp", "1*rbf(x, gamma=100)", {{"inducing", "3"}, {"max-iterations", "3"}}, 2, data};
+    out_of_memory_everywhere(train_and_predict, &whole);
     esp_dataset_free(data);
 }
 

@@ -358,29 +358,17 @@ static void test_interrupted(void **state)
     esp_dataset_free(data);
 }
 
-static esp_status train_and_predict(const void *argument, esp_error *err)
-{
-    const esp_dataset *data = argument;
-    const esp_setting settings[] = {
-        {"solver", "iterative"}, {"max-iterations", "0"}, {"solver-rank", "4"}, {"probes", "2"}};
-    const esp_run run = {.threads = 1};
-    esp_kernel *kernel = NULL;
-    esp_model *model = NULL;
-    esp_predictions *p = NULL;
-    esp_status status = esp_kernel_parse("1*norm(sst(tree))", &kernel, err);
-    if (status == ESP_OK) status = esp_train("gp", kernel, data, settings, 4, &run, &model, err);
-    if (status == ESP_OK) status = esp_predict(model, data, &run, &p, err);
-    esp_predictions_free(p);
-    esp_model_free(model);
-    esp_kernel_free(kernel);
-    return status;
-}
-
 static void test_memory_may_run_out_anywhere(void **state)
 {
     (void)state;
     esp_dataset *data = labelled(3, 6, 0, false);
-    out_of_memory_everywhere(train_and_predict, data);
+    const learning_case whole = {
+        "gp",
+        "1*norm(sst(tree))",
+        {{"solver", "iterative"}, {"max-iterations", "0"}, {"solver-rank", "4"}, {"probes", "2"}},
+        4,
+        data};
+    out_of_memory_everywhere(train_and_predict, &whole);
     esp_dataset_free(data);
 }
 
