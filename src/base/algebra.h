@@ -6,10 +6,11 @@
  *
  * The cores (espi_algebra_cores, cholesky.c) keep L in that triangle. A GPU would keep a copy of its own:
  *
- *     make      takes memory on the device, copies the lower triangle there (once), factors it there; keeps the
- * device's matrix in `own` and the diagonal of L in the caller's matrix, for espi_factor_half_log solve     copies the
- * vectors there, solves, copies them back invert    inverts on the device and copies the lower triangle back; the
- * factor is used up release   gives the memory back
+ *     make      takes memory on the device, copies the lower triangle there (once) and factors it there; keeps the
+ *               device's matrix in `own`, and the diagonal of L in the caller's matrix, for espi_factor_half_log
+ *     solve     copies the vectors there, solves, and copies them back
+ *     invert    inverts on the device and copies the lower triangle back; the factor is used up
+ *     release   gives the memory back
  *
  * A device that has no room says so in `make` (ESP_ERR_MEMORY), before anything is changed; espi_factor_make does it by
  * the cores then. All functions ask run->progress at times and end with ESP_ERR_CANCELLED. */

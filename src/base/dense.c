@@ -11,8 +11,6 @@
 
 enum { TILE = ESPI_TILE };
 
-const esp_run espi_alone = {.threads = 1};
-
 esp_status espi_dense_tasks(const esp_run *run, const char *stage, double work, size_t items, espi_task task,
                             void *context, esp_error *err)
 {

@@ -8,9 +8,6 @@
 
 #include "base/parallel.h"
 
-/* For calls by one of several threads. */
-extern const esp_run espi_alone;
-
 /* espi_parallel, or the same by the calling thread alone if the work, in multiplications, is little. */
 esp_status espi_dense_tasks(const esp_run *run, const char *stage, double work, size_t items, espi_task task,
                             void *context, esp_error *err);

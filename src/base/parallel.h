@@ -23,6 +23,9 @@ typedef struct espi_worker {
 
 typedef esp_status (*espi_task)(void *context, size_t item, const espi_worker *worker, esp_error *err);
 
+/* For work that one of several threads has done for it: the caller only, who asks nobody. */
+extern const esp_run espi_alone;
+
 /* How many workers espi_parallel will use at most: 1 .. min(threads or cores, items). */
 int espi_worker_count(const esp_run *run, size_t items);
 

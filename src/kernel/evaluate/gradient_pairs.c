@@ -46,8 +46,6 @@ typedef struct pair_gradients {
     double *out;
 } pair_gradients;
 
-static const esp_run alone = {.threads = 1}; /* inside of a thread */
-
 static size_t count_of(const pair_gradients *j) { return j->bound->count[ESPI_ROWS]; }
 
 /* ----------------------------------------------------------------- leaves */
@@ -81,7 +79,7 @@ static esp_status bind_leaves(const pair_gradients *j, pair_worker *w, size_t ex
         if (leaf->class->gradient == NULL) continue;
         status = espi_leaf_column(leaf, rows, &row, err);
         if (status == ESP_OK) status = espi_leaf_column(leaf, w->example, &col, err);
-        if (status == ESP_OK) status = leaf->class->bind(leaf, row, col, NULL, &alone, &w->part[l], err);
+        if (status == ESP_OK) status = leaf->class->bind(leaf, row, col, NULL, &espi_alone, &w->part[l], err);
         if (status == ESP_OK) w->workspace[l] = leaf->class->workspace_new(w->part[l], NULL);
         if (status == ESP_OK && w->workspace[l] == NULL) status = espi_no_memory(err);
     }

@@ -19,24 +19,20 @@ bool espi_gp_point_make(espi_gp_point *p, size_t count)
 {
     *p = (espi_gp_point){.enough = -INFINITY};
     p->coefficient = espi_alloc_zero(count, sizeof *p->coefficient);
-    p->curvature = espi_alloc_zero(count, sizeof *p->curvature);
-    return p->coefficient != NULL && p->curvature != NULL;
+    return p->coefficient != NULL;
 }
 
 void espi_gp_point_copy(espi_gp_point *to, const espi_gp_point *from, size_t count)
 {
-    double *coefficient = to->coefficient, *curvature = to->curvature;
+    double *coefficient = to->coefficient;
     *to = *from;
     to->coefficient = coefficient;
-    to->curvature = curvature;
     memcpy(coefficient, from->coefficient, count * sizeof *coefficient);
-    memcpy(curvature, from->curvature, count * sizeof *curvature);
 }
 
 void espi_gp_point_free(espi_gp_point *p)
 {
     espi_free(p->coefficient);
-    espi_free(p->curvature);
     *p = (espi_gp_point){0};
 }
 

@@ -83,7 +83,6 @@ typedef struct espi_gp_point {
     double mean;         /* the constant that was subtracted from them */
     double jitter;       /* what had to be added to the diagonal; 0: nothing */
     double *coefficient; /* per example; of classes espi_gp_modes has them */
-    double *curvature;
 } espi_gp_point;
 
 bool espi_gp_point_make(espi_gp_point *point, size_t count);

@@ -79,7 +79,7 @@ static esp_status draw_sample(sample *s, const espi_gp_space *space, const espi_
     s->found.value = espi_alloc_zero(space->variables, sizeof *s->found.value);
     bool ok = wanted != NULL && s->target != NULL && s->problem.vector != NULL && s->found.value != NULL &&
               espi_gp_point_make(&s->found.point, count);
-    for (size_t k = 0; ok && k < 2; k++)
+    for (size_t k = 0; ok && k < espi_gp_exact.matrices; k++)
         ok = (s->problem.matrix[k] = espi_alloc(count, count * sizeof(double))) != NULL;
     espi_random_seed(&random, seed);
     for (size_t i = 0, left = count; ok && i < n; i++) /* each of the rest with the same probability */

@@ -31,13 +31,12 @@ static esp_status compare_chunk(void *context, size_t item, const espi_worker *t
 {
     const comparing *j = context;
     const size_t from = item * CHUNK, left = j->count - from, count = left < CHUNK ? left : CHUNK;
-    const esp_run alone = {.threads = 1};
     esp_dataset *copy = NULL;
     espi_bound *bound = NULL;
     espi_workspace *workspace = NULL;
     double value[MOST_PIVOTS];
     esp_status status = espi_folded_copy(j->f, j->example + from, count, &j->copier[thread->number], &copy, err);
-    if (status == ESP_OK) status = espi_bind_to_cols(j->bound, copy, &alone, &bound, err);
+    if (status == ESP_OK) status = espi_bind_to_cols(j->bound, copy, &espi_alone, &bound, err);
     if (status == ESP_OK) status = espi_workspace_new(bound, NULL, &workspace, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++) {
         status = espi_bound_row(workspace, j->f->kernel->ops - 1, i, 0, j->pivots, value, err);
