@@ -62,7 +62,7 @@ static const espi_setting settings[] = {
     {.info = {"tolerance", "stop when the gradient is smaller, or five steps raise the log likelihood by less",
               "0.0001", "a number > 0, at most 1", ESP_KIND_NUMBER},
      FIELD(tolerance), .low = 0.0, .low_open = true, .high = 1.0},
-    {.info = {"solver", "exact: with the whole Gram matrix; iterative: without it, on very many examples; auto: what is faster",
+    {.info = {"solver", "exact: the whole Gram matrix; iterative: no matrix, for very many examples; auto: the faster one",
               "auto", "auto, exact or iterative", ESP_KIND_CHOICE},
      FIELD(solver), .choices = solvers, .unrecorded = true},
     {.info = {"solver-rank", "rank of the iterative solver's preconditioner; 0: by the number of examples", "0",

@@ -35,7 +35,7 @@ typedef struct espi_machine_settings { /* the first member of the settings of a 
     {.info = {"inducing", "learn on features from so many examples, which alone support the model; 0: all examples",   \
               "0", "a whole number >= 0", ESP_KIND_WHOLE},                                                             \
      .offset = offsetof(type, machine.inducing), .low = 0.0, .high = 1e9},                                             \
-    {.info = {"solver", "rows: over rows of the Gram matrix; folded: without them, on very many examples; auto: what is faster", \
+    {.info = {"solver", "rows: rows of the Gram matrix; folded: no rows, for very many examples; auto: the faster one", \
               "auto", "auto, rows or folded", ESP_KIND_CHOICE},                                                        \
      .offset = offsetof(type, machine.solver), .choices = espi_solver_names, .unrecorded = true},                      \
     {.info = {"max-iterations", "stop after so many steps in any case", "10000000", "a whole number >= 1",             \
