@@ -43,6 +43,7 @@ typedef struct cli_settings {
     uint64_t threads, memory, seed;
     bool seeded; /* --seed was given */
     bool quiet, verbose, help;
+    int device;      /* --device, where the command has it */
     esp_format from; /* these six where the command reads data */
     const char *target;
     bool clean, skip_bad, lowercase, digits;
@@ -128,6 +129,17 @@ int cli_kernel(const char *expression, esp_kernel **out);
 void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
                       const esp_dataset *other);
 
+/* ---- GPUs (device.c) */
+
+extern const char *const cli_device_names[];
+#define CLI_DEVICE_OPTION                                                                                               \
+    {.name = "device", .kind = CLI_CHOICE, .offset = offsetof(cli_settings, device), .argument = "NAME",                \
+     .choices = cli_device_names,                                                                                       \
+     .help = "gp: where large matrices are factored: auto (a GPU if there is one), cpu or cuda"}
+/* Lets the run use the GPU, if --device and the learner do and there is one; else says why not. */
+void cli_device(const cli_settings *settings, const char *learner, size_t examples, esp_run *run);
+void cli_device_end(void);
+
 /* ---- classes of data (classes.c) */
 
 typedef struct cli_class {
@@ -178,7 +190,8 @@ extern char cli_learner_help[300]; /* of the option that chooses one; made by cl
      .argument = "NAME", .choices = (const char *const *)cli_learner_names,                                             \
      .help = cli_learner_help},                                                                                         \
     {.name = "kernel", .letter = 'k', .kind = CLI_TEXT, .offset = offsetof(cli_learning, kernel), .argument = "EXPR",   \
-     .help = "kernel expression, such as 'norm(sst(tree, lambda=0.4))'"}
+     .help = "kernel expression, such as 'norm(sst(tree, lambda=0.4))'"},                                               \
+    CLI_DEVICE_OPTION
 /* clang-format on */
 
 /* Makes the tables below from the library's; before anything else. */
@@ -212,6 +225,9 @@ bool cli_training_of_numbers(const cli_training *training); /* whether the targe
 /* As cli_run; without --memory, half of the machine's is for the rows of the Gram matrix. With -v, the run tells its
  * steps. */
 esp_run cli_learn_run(const cli_settings *settings);
+/* The same for this training: with the GPU, if there is one to use. */
+esp_run cli_training_how(const cli_training *training);
+size_t cli_model_support(const esp_model *model); /* examples that a model keeps */
 /* Trains on all data, writes the model and says in a line what it is. */
 int cli_training_run(const cli_training *training, const esp_kernel *kernel, const char *path);
 /* "svm: 6 classes; 3021 of 5452 examples are support vectors; written to ...", and what is odd about it. */

@@ -52,7 +52,7 @@ static int validate(const cv_settings *s, const cli_training *training)
     esp_predictions *predictions = NULL;
     esp_metrics *metrics = NULL;
     esp_error error;
-    const esp_run run = cli_learn_run(common);
+    const esp_run run = cli_training_how(training);
     const double began = cli_seconds();
     esp_status status =
         esp_cross_validate(training->learner, training->kernel, training->data, training->setting, training->settings,

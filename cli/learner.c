@@ -243,6 +243,13 @@ esp_run cli_learn_run(const cli_settings *settings)
     return run;
 }
 
+esp_run cli_training_how(const cli_training *training)
+{
+    esp_run run = cli_learn_run(&training->from->common);
+    cli_device(&training->from->common, training->learner, esp_dataset_count(training->data), &run);
+    return run;
+}
+
 /* The value of a key in "key<TAB>value" lines; empty if there is none. */
 static const char *find_value(const char *lines, const char *key, char value[64])
 {
@@ -349,12 +356,21 @@ int cli_show_model(const cli_settings *s, const esp_model *model, const char *pa
     return CLI_OK;
 }
 
+size_t cli_model_support(const esp_model *model)
+{
+    esp_error error;
+    char *lines = NULL, support[64] = "";
+    if (esp_model_summary(model, &lines, &error) == ESP_OK) find_value(lines, "support examples", support);
+    esp_text_free(lines);
+    return (size_t)strtoull(support, NULL, 10);
+}
+
 int cli_training_run(const cli_training *training, const esp_kernel *kernel, const char *path)
 {
     const cli_settings *s = &training->from->common;
     esp_model *model = NULL;
     esp_error error;
-    esp_run run = cli_learn_run(s);
+    esp_run run = cli_training_how(training);
     double began = cli_seconds();
     run.checkpoint = training->checkpoint;
     esp_status status = esp_train(training->learner, kernel, training->data, training->setting, training->settings,

@@ -31,6 +31,7 @@ static int run_command(const cli_command *command, char **arguments)
     int code = cli_parse(command, arguments, settings);
     if (code == CLI_OK && settings->help) cli_command_help(command);
     else if (code == CLI_OK) code = command->run(settings);
+    cli_device_end();
     free(settings);
     return code;
 }

@@ -24,6 +24,7 @@ static const cli_option options[] = {
      .least = 1, .most = 1000000, .help = "gp: N draws from the posterior, jointly for all examples, as further columns"},
     {.name = "metrics", .kind = CLI_TEXT, .offset = offsetof(predict_settings, metrics), .argument = "FILE",
      .help = "write how good the predictions are as JSON"},
+    CLI_DEVICE_OPTION,
     {.name = NULL}};
 /* clang-format on */
 
@@ -58,7 +59,8 @@ static int read_model(predict_job *job)
 static int predict(predict_job *job)
 {
     const predict_settings *s = job->settings;
-    const esp_run run = cli_run(&s->common);
+    esp_run run = cli_run(&s->common);
+    cli_device(&s->common, esp_model_learner(job->model), cli_model_support(job->model), &run);
     const double began = cli_seconds();
     esp_error error;
     const esp_status status = esp_predict(job->model, job->data, &run, &job->predictions, &error);

@@ -79,7 +79,7 @@ static int search(tune_job *job)
     const cli_settings *common = &s->learning.common;
     const cli_training *training = &job->training;
     esp_error error;
-    const esp_run run = cli_learn_run(common);
+    const esp_run run = cli_training_how(training);
     const double began = cli_seconds();
     const esp_status status =
         esp_tune(training->learner, training->kernel, training->data, training->setting, training->settings, job->grid,

@@ -48,6 +48,9 @@ ESP_API const char *esp_version(void);
 /* The name in names[0..count) nearest to `name`, or NULL if none is near enough to suggest: "did you mean". */
 ESP_API const char *esp_nearest(const char *name, const char *const *names, size_t count);
 
+/* A device that does the dense algebra of Gaussian processes, such as a GPU. */
+typedef struct esp_device esp_device;
+
 /* How a long call runs. NULL stands for all zeros. */
 typedef struct esp_run {
     int threads;   /* 0: one per core. Results never depend on it. */
@@ -64,7 +67,18 @@ typedef struct esp_run {
      * the training goes on from it, and ends as it would have ended. It stays there. For learners that keep none
      * (ESP_KEEPS_CHECKPOINTS) it is ESP_ERR_PARAM; calls that do not train leave it alone. */
     const char *checkpoint;
+    /* Where it is not NULL, large matrices are factored and inverted there; it must outlive the call. Several threads
+     * may share it. Results agree with those of the processor's cores to about 1e-9. */
+    esp_device *device;
 } esp_run;
+
+/* Opens a device by name: "cuda" is the first GPU that CUDA lists. ESP_ERR_IO, with the reason in one sentence, where
+ * there is none to use: the plugin libespalier-cuda.so is not installed (error->system is ENOENT), it belongs to another
+ * version, or there is no driver or no GPU. It takes a few tenths of a second: open it once. */
+ESP_API esp_status esp_device_open(const char *name, esp_device **out, esp_error *err);
+ESP_API const char *esp_device_name(const esp_device *device);  /* "NVIDIA H200" */
+ESP_API size_t esp_device_memory(const esp_device *device);     /* bytes that were free when it was opened */
+ESP_API void esp_device_close(esp_device *device);
 
 /* ---------------------------------------------------------------- datasets */
 

@@ -1,23 +1,39 @@
 #include "base/algebra.h"
 
+#include "base/device.h"
 #include "base/parallel.h"
 
 #include <math.h>
 
-esp_status espi_factor_make(const espi_algebra *by, double *a, size_t n, const esp_run *run, espi_factor *factor,
-                            esp_error *err)
+/* By the device of the run. What has no factor there goes to the cores: they tell which pivot is to blame, or find one
+ * after all. */
+static esp_status make_there(double *a, size_t n, bool here, const esp_run *run, espi_factor *factor, bool *made,
+                             esp_error *err)
 {
-    if (by == NULL) by = &espi_algebra_cores;
-    *factor = (espi_factor){.by = by, .a = a, .n = n};
-    const esp_status status = by->make(factor, run, err);
-    if (status != ESP_ERR_MEMORY || by == &espi_algebra_cores) return status;
-    *factor = (espi_factor){.by = &espi_algebra_cores, .a = a, .n = n};
-    return espi_algebra_cores.make(factor, run, err);
+    *factor = (espi_factor){.by = &espi_algebra_device, .a = a, .n = n};
+    esp_status status = factor->by->make(factor, run, err);
+    *made = status != ESP_ERR_MEMORY && (status != ESP_OK || factor->failed == 0);
+    if (status == ESP_ERR_MEMORY && err != NULL) espi_message(run, err->message);
+    if (status == ESP_OK && *made && here) {
+        status = factor->by->fetch(factor, run, err);
+        factor->by->release(factor);
+        factor->by = &espi_algebra_cores;
+    }
+    return status;
 }
 
-esp_status espi_factor_make_jitter(const espi_algebra *by, double *a, size_t n, double add, double least,
-                                   const esp_run *run, double *diagonal, double *jitter, espi_factor *factor,
-                                   esp_error *err)
+esp_status espi_factor_make(double *a, size_t n, bool here, const esp_run *run, espi_factor *factor, esp_error *err)
+{
+    bool made = false;
+    esp_status status = ESP_OK;
+    if (espi_device_pays(run, n)) status = make_there(a, n, here, run, factor, &made, err);
+    if (made) return status;
+    *factor = (espi_factor){.by = &espi_algebra_cores, .a = a, .n = n};
+    return factor->by->make(factor, run, err);
+}
+
+esp_status espi_factor_make_jitter(double *a, size_t n, bool here, double add, double least, const esp_run *run,
+                                   double *diagonal, double *jitter, espi_factor *factor, esp_error *err)
 {
     double mean = 0.0;
     for (size_t i = 0; i < n; i++) diagonal[i] = a[i * n + i];
@@ -25,7 +41,7 @@ esp_status espi_factor_make_jitter(const espi_algebra *by, double *a, size_t n, 
     for (double part = 0.0;; part = part > 0.0 ? 10.0 * part : least) {
         *jitter = part * mean;
         for (size_t i = 0; i < n; i++) a[i * n + i] = diagonal[i] + add + *jitter;
-        const esp_status status = espi_factor_make(by, a, n, run, factor, err);
+        const esp_status status = espi_factor_make(a, n, here, run, factor, err);
         if (status != ESP_OK || factor->failed == 0 || !(mean > 0.0) || part > 0.5e6 * least) return status;
         espi_factor_free(factor);
         for (size_t i = 0; i < n; i++)

@@ -4,16 +4,10 @@
  * A matrix is n x n numbers of the caller, stored row by row. Only its lower triangle is read and written, which is
  * lent to the factor from espi_factor_make to espi_factor_free; what is above the diagonal never changes.
  *
- * The cores (espi_algebra_cores, cholesky.c) keep L in that triangle. A GPU would keep a copy of its own:
- *
- *     make      takes memory on the device, copies the lower triangle there (once) and factors it there; keeps the
- *               device's matrix in `own`, and the diagonal of L in the caller's matrix, for espi_factor_half_log
- *     solve     copies the vectors there, solves, and copies them back
- *     invert    inverts on the device and copies the lower triangle back; the factor is used up
- *     release   gives the memory back
- *
- * A device that has no room says so in `make` (ESP_ERR_MEMORY), before anything is changed; espi_factor_make does it by
- * the cores then. All functions ask run->progress at times and end with ESP_ERR_CANCELLED. */
+ * The cores (espi_algebra_cores, cholesky.c) keep L in that triangle. A device (espi_algebra_device, device.c) keeps a
+ * copy in its own memory, and of the caller's matrix it sets the diagonal, to that of L. It does the work where run->device
+ * says so and the matrix is large enough; where it has no room or fails, the cores do it. All functions ask run->progress
+ * at times and end with ESP_ERR_CANCELLED. */
 #ifndef ESPI_BASE_ALGEBRA_H
 #define ESPI_BASE_ALGEBRA_H
 
@@ -37,6 +31,8 @@ struct espi_algebra {
     /* For `count` vectors, one behind the other: x = L^-1 x, or L^-T x if `turn`. */
     esp_status (*solve)(const espi_factor *factor, bool turn, double *x, size_t count, const esp_run *run,
                         esp_error *err);
+    /* The lower triangle of the caller's matrix becomes L; NULL: it is. */
+    esp_status (*fetch)(espi_factor *factor, const esp_run *run, esp_error *err);
     /* The lower triangle of the caller's matrix becomes that of A^-1. O(2 n^3/3). */
     esp_status (*invert)(espi_factor *factor, const esp_run *run, esp_error *err);
     void (*release)(espi_factor *factor);
@@ -44,13 +40,13 @@ struct espi_algebra {
 
 extern const espi_algebra espi_algebra_cores;
 
-/* `by` may be NULL: the cores. After a failure there is nothing to free. */
-esp_status espi_factor_make(const espi_algebra *by, double *a, size_t n, const esp_run *run, espi_factor *factor,
-                            esp_error *err);
+/* `here`: the lower triangle of A is to be L, for those who read it; then there is nothing to free. Nor is there after a
+ * failure. */
+esp_status espi_factor_make(double *a, size_t n, bool here, const esp_run *run, espi_factor *factor, esp_error *err);
 /* The same for A + add I, of which both triangles are given; `diagonal` gets that of A. What has no factor gets jitter
  * on its diagonal, `least` of its mean at first and up to a million times that, by powers of 10. factor->failed tells
  * whether all was in vain. */
-esp_status espi_factor_make_jitter(const espi_algebra *by, double *a, size_t n, double add, double least,
+esp_status espi_factor_make_jitter(double *a, size_t n, bool here, double add, double least,
                                    const esp_run *run, double *diagonal, double *jitter, espi_factor *factor,
                                    esp_error *err);
 void espi_factor_free(espi_factor *factor);

@@ -82,7 +82,7 @@ static esp_status make_factor(espi_preconditioner *p, const esp_run *run, esp_er
     for (size_t a = 0; a < m; a++)
         for (size_t b = 0; b < m; b++) p->inner[a * m + b] = p->factor[a * n + p->pivot[b]];
     const esp_status status =
-        espi_factor_make_jitter(NULL, p->inner, m, 0.0, least, run, p->diagonal, &jitter, &factor, err);
+        espi_factor_make_jitter(p->inner, m, true, 0.0, least, run, p->diagonal, &jitter, &factor, err);
     if (status != ESP_OK) return status;
     if (factor.failed != 0)
         return espi_fail(err, ESP_ERR_RANGE, "the kernel of the preconditioner's pivots is not positive definite");
@@ -140,7 +140,7 @@ static esp_status factor_inner(espi_preconditioner *p, const esp_run *run, esp_e
     if (status != ESP_OK) return status;
     for (size_t a = 0; a < m; a++) p->inner[a * m + a] += 1.0;
     espi_factor factor;
-    status = espi_factor_make(NULL, p->inner, m, run, &factor, err);
+    status = espi_factor_make(p->inner, m, true, run, &factor, err);
     if (status != ESP_OK) return status;
     if (factor.failed != 0)
         return espi_fail(err, ESP_ERR_RANGE, "the noise is too small for the kernel's values; raise noise");

@@ -25,7 +25,7 @@ static esp_status factor_prior(double *k, size_t n, double *self, const esp_run 
     for (size_t i = 0; i < n; i++) zero = zero && k[i * n + i] == 0.0;
     *jitter = 0.0;
     const esp_status status =
-        zero ? ESP_OK : espi_factor_make_jitter(NULL, k, n, 0.0, first_jitter, run, self, jitter, &factor, err);
+        zero ? ESP_OK : espi_factor_make_jitter(k, n, true, 0.0, first_jitter, run, self, jitter, &factor, err);
     if (status != ESP_OK || factor.failed == 0) return status;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the kernel is not positive definite on these examples, not even with %g added to its diagonal",

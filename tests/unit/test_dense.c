@@ -63,7 +63,7 @@ static void factor_slowly(double *a, size_t n)
 static void made(espi_factor *factor, double *a, size_t n, const esp_run *run)
 {
     esp_error err = {0};
-    assert_ok(espi_factor_make(NULL, a, n, run, factor, &err), "a factor", &err);
+    assert_ok(espi_factor_make(a, n, false, run, factor, &err), "a factor", &err);
     assert_int_equal(factor->failed, 0);
 }
 
@@ -304,7 +304,7 @@ static void *factor_often(void *argument)
     for (int k = 0; k < 10; k++) {
         double *l = copy_of(c->matrix, c->n * c->n);
         espi_factor factor;
-        c->wrong += espi_factor_make(NULL, l, c->n, &two, &factor, NULL) != ESP_OK || factor.failed != 0;
+        c->wrong += espi_factor_make(l, c->n, false, &two, &factor, NULL) != ESP_OK || factor.failed != 0;
         c->wrong += memcmp(l, c->factor, c->n * c->n * sizeof *l) != 0;
         espi_factor_free(&factor);
         free(l);
@@ -349,7 +349,7 @@ static void pivots_that_fail_are_told_in_threads(void **state)
             a[bad[b] * (n + 1)] -= root * root + 0.125;
             espi_factor factor;
             esp_error err = {0};
-            assert_ok(espi_factor_make(NULL, a, n, &run, &factor, &err), "no factor", &err);
+            assert_ok(espi_factor_make(a, n, false, &run, &factor, &err), "no factor", &err);
             assert_int_equal(factor.failed, bad[b] + 1);
             assert_close(factor.pivot, -0.125, 1e-9, "a pivot");
             espi_factor_free(&factor);
@@ -357,7 +357,7 @@ static void pivots_that_fail_are_told_in_threads(void **state)
         }
     double none[] = {NAN};
     espi_factor factor;
-    assert_int_equal(espi_factor_make(NULL, none, 1, NULL, &factor, NULL), ESP_OK);
+    assert_int_equal(espi_factor_make(none, 1, false, NULL, &factor, NULL), ESP_OK);
     assert_int_equal(factor.failed, 1);
 }
 
@@ -378,7 +378,7 @@ static void test_nearly_singular(void **state)
         double *k = copy_of(a, n * n);
         espi_factor factor;
         esp_error err = {0};
-        assert_ok(espi_factor_make_jitter(NULL, k, n, 0.0, 1e-10, NULL, diagonal, &jitter, &factor, &err), "jitter",
+        assert_ok(espi_factor_make_jitter(k, n, false, 0.0, 1e-10, NULL, diagonal, &jitter, &factor, &err), "jitter",
                   &err);
         assert_int_equal(factor.failed, 0);
         assert_close(jitter, 1e-10 * mean, 1e-12, "the jitter");
@@ -421,7 +421,7 @@ static void cancelled_in_the_middle_of_threads(void **state)
             double *l = copy_of(a, n * n), *x = numbers(130 * n, 1);
             espi_factor factor;
             esp_error err = {0};
-            const esp_status status = espi_factor_make(NULL, l, n, &run, &factor, &err);
+            const esp_status status = espi_factor_make(l, n, false, &run, &factor, &err);
             if (status != ESP_OK) assert_string_equal(err.message, "interrupted while factoring");
             assert_true(status == ESP_ERR_CANCELLED || (threads > 1 && status == ESP_OK));
             memcpy(l, a, n * n * sizeof *l);
@@ -451,7 +451,7 @@ static void test_no_memory(void **state)
         const long live = espi_alloc_live();
         espi_factor factor;
         espi_alloc_fail_after(k);
-        esp_status status = espi_factor_make(NULL, l, n, &run, &factor, NULL);
+        esp_status status = espi_factor_make(l, n, false, &run, &factor, NULL);
         if (status == ESP_OK) status = espi_factor_half_solve(&factor, false, x, 130, &run, NULL);
         if (status == ESP_OK) status = espi_factor_invert(&factor, &run, NULL);
         espi_alloc_fail_after(-1);

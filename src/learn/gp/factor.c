@@ -80,6 +80,6 @@ esp_status espi_gp_factor(const espi_gp_problem *p, double noise, const esp_run 
                          "start from a noise above 0",
                          pair[0] + 1, pair[1] + 1);
     const esp_status status =
-        espi_factor_make_jitter(p->algebra, matrix, n, noise, LEAST, run, diagonal, jitter, factor, err);
+        espi_factor_make_jitter(matrix, n, false, noise, LEAST, run, diagonal, jitter, factor, err);
     return status != ESP_OK || factor->failed == 0 ? status : diagnose(factor, diagonal, *jitter, err);
 }

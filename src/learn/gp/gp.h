@@ -69,7 +69,6 @@ typedef struct espi_gp_problem {
     size_t count, outputs;
     espi_gp_modes *modes; /* of classes */
     bool constant_mean;
-    const espi_algebra *algebra; /* NULL: the cores */
     double *matrix[3];           /* count x count numbers each: room for the likelihood; as many as it says */
     double *vector;              /* 8 x count numbers */
     espi_inducing *inducing;     /* of espi_gp_inducing: its pivots, and its room */

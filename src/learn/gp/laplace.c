@@ -79,7 +79,7 @@ static esp_status curve(const espi_gp_problem *p, mode *m, const esp_run *run, e
     }
     esp_status status = espi_progress(run, "finding the mode", -1.0, err);
     espi_factor_free(&m->b);
-    if (status == ESP_OK) status = espi_factor_make(p->algebra, b, n, run, &m->b, err);
+    if (status == ESP_OK) status = espi_factor_make(b, n, false, run, &m->b, err);
     if (status != ESP_OK || m->b.failed == 0) return status;
     return espi_fail(err, ESP_ERR_RANGE, "the kernel matrix is not positive semi-definite, as example %zu shows",
                      m->b.failed);

@@ -150,7 +150,7 @@ static esp_status factor_pivots(espi_low_rank *s, const esp_run *run, esp_error 
     mirror(s->k_mm, m);
     espi_factor factor;
     const esp_status status =
-        espi_factor_make_jitter(NULL, s->k_mm, m, 0.0, first_jitter, run, s->coefficient, &s->jitter, &factor, err);
+        espi_factor_make_jitter(s->k_mm, m, true, 0.0, first_jitter, run, s->coefficient, &s->jitter, &factor, err);
     if (status != ESP_OK) return status;
     s->part = s->jitter > 0.0 ? s->jitter / mean : 0.0;
     if (factor.failed == 0) return ESP_OK;
@@ -169,7 +169,7 @@ static esp_status factor_inner(espi_low_rank *s, const esp_run *run, esp_error *
     memcpy(s->share, s->outer, m * m * sizeof *s->share);
     for (size_t i = 0; i < m; i++) s->inner[i * m + i] += s->noise;
     espi_factor factor;
-    esp_status status = espi_factor_make(NULL, s->inner, m, run, &factor, err);
+    esp_status status = espi_factor_make(s->inner, m, true, run, &factor, err);
     if (status == ESP_OK && factor.failed > 0)
         return espi_fail(err, ESP_ERR_RANGE,
                          "a noise of %g is too small for the kernel, whose values are around %g; raise it", s->noise,

@@ -45,7 +45,7 @@ static esp_status factor(const struct espi_posterior *p, const esp_model *m, siz
         a[i * n + i] += root != NULL ? 1.0 : g->noise + g->jitter;
     }
     espi_factor made;
-    const esp_status status = espi_factor_make(NULL, a, n, run, &made, err);
+    const esp_status status = espi_factor_make(a, n, true, run, &made, err);
     if (status != ESP_OK || made.failed == 0) return status;
     return espi_fail(err, ESP_ERR_RANGE,
                      "the matrix of the model is not positive definite, as support example %zu shows", made.failed);

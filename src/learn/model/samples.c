@@ -102,7 +102,7 @@ static esp_status factor(drawing *d, const esp_run *run, esp_error *err)
     for (size_t i = 0; i < n; i++) own += d->joint.covariance[i * n + i];
     if (!(own > 0.0)) return ESP_OK;
     const double scale = d->model->gaussian->scale;
-    const esp_status status = espi_factor_make_jitter(NULL, d->joint.covariance, n, 0.0,
+    const esp_status status = espi_factor_make_jitter(d->joint.covariance, n, true, 0.0,
                                                       first_jitter * fmax(of_prior * scale * scale / own, 1.0), run,
                                                       d->joint.work, &jitter, &made, err);
     if (status != ESP_OK || made.failed == 0) return status;

@@ -1,0 +1,42 @@
+/* --device: whether a GPU does the dense algebra of Gaussian processes. */
+#include "cli.h"
+
+#include <errno.h>
+
+enum { AUTO = 1, CPU, CUDA }; /* --device; 0: not given */
+enum { WORTHWHILE = 1000 };   /* examples: with fewer, opening the GPU takes longer than the fit */
+
+const char *const cli_device_names[] = {"auto", "cpu", "cuda", NULL};
+
+static esp_device *opened; /* by this process, once */
+
+/* Says what is missing: where a GPU was asked for, or where there is a plugin that cannot be used. */
+static void open_device(const cli_settings *settings)
+{
+    esp_error error;
+    if (opened != NULL || esp_device_open("cuda", &opened, &error) == ESP_OK) return;
+    if (settings->device == CUDA || error.system != ENOENT)
+        cli_note(settings, "the processor does all the work: %s", error.message);
+    else cli_detail(settings, "no GPU: %s", error.message);
+}
+
+void cli_device(const cli_settings *settings, const char *learner, size_t examples, esp_run *run)
+{
+    char need[32], room[32];
+    const bool wanted = settings->device == CUDA || (settings->device != CPU && examples >= WORTHWHILE);
+    if (!wanted || !cli_learner_can(learner, ESP_LEARNS_KERNEL)) return;
+    open_device(settings);
+    run->device = opened;
+    if (opened == NULL) return;
+    const uint64_t matrix = (uint64_t)examples * examples * sizeof(double), memory = esp_device_memory(opened);
+    cli_detail(settings, "GPU: %s, %s free", esp_device_name(opened), cli_size_text(memory, false, room));
+    if (matrix > memory)
+        cli_note(settings, "a matrix of %zu examples takes %s and the GPU has %s free: the processor does such work",
+                 examples, cli_size_text(matrix, true, need), cli_size_text(memory, false, room));
+}
+
+void cli_device_end(void)
+{
+    esp_device_close(opened);
+    opened = NULL;
+}
