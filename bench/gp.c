@@ -4,11 +4,11 @@
  *     likelihood DATA REPEATS KERNEL [apart]     examples, hyperparameters, seconds of the kernel matrix, of one log
  *                                                likelihood, of one with its gradient; the shares of the matrix and of
  * the factor in the likelihood, and of the gradient in the last; ratio of the two
- *     optimum DATA REPEATS KERNEL HOW...         for each way, in turn: its seconds from the data to the optimum, of all
- *                                                processors, of the thread that asked for it; how much faster than the
- * first; and what the second and third of these make of it, if no other program took time
- *     steps DATA REPEATS KERNEL HOW...           for each way, in turn: seconds of one log likelihood with its gradient, and of
- *                                                its steps: matrix, factor, solution, inverse, weights and gradient
+ *     optimum DATA REPEATS KERNEL HOW...         for each way, in turn: its seconds from the data to the optimum, of
+ * all processors, of the thread that asked for it; how much faster than the first; and what the second and third of
+ * these make of it, if no other program took time steps DATA REPEATS KERNEL HOW...           for each way, in turn:
+ * seconds of one log likelihood with its gradient, and of its steps: matrix, factor, solution, inverse, weights and
+ * gradient
  *
  * HOW is a number of threads, or `cuda`: all cores and the GPU.
  * With `apart` every label or feature has values of its own. Targets are the numbers of the data. */

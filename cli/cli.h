@@ -132,10 +132,12 @@ void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, co
 /* ---- GPUs (device.c) */
 
 extern const char *const cli_device_names[];
-#define CLI_DEVICE_OPTION                                                                                               \
-    {.name = "device", .kind = CLI_CHOICE, .offset = offsetof(cli_settings, device), .argument = "NAME",                \
-     .choices = cli_device_names,                                                                                       \
-     .help = "gp: where large matrices are factored: auto (a GPU if there is one), cpu or cuda"}
+#define CLI_DEVICE_OPTION                                                                                              \
+    {                                                                                                                  \
+        .name = "device", .kind = CLI_CHOICE, .offset = offsetof(cli_settings, device), .argument = "NAME",            \
+        .choices = cli_device_names,                                                                                   \
+        .help = "gp: where large matrices are factored: auto (a GPU if there is one), cpu or cuda"                     \
+    }
 /* Lets the run use the GPU, if --device and the learner do and there is one; else says why not. */
 void cli_device(const cli_settings *settings, const char *learner, size_t examples, esp_run *run);
 void cli_device_end(void);

@@ -1,7 +1,7 @@
 /* The table of device.h over cuBLAS and cuSOLVER.
  *
- * A lower triangle stored row by row is an upper one to these libraries, which store by columns: with U = L^T, A = U^T U.
- * All is done by blocks of BLOCK columns, in place:
+ * A lower triangle stored row by row is an upper one to these libraries, which store by columns: with U = L^T, A = U^T
+ * U. All is done by blocks of BLOCK columns, in place:
  *
  *     factor     U_kk^T U_kk = A_kk,  U_kr = U_kk^-T A_kr,  A_rr -= U_kr^T U_kr      for r > k, block after block
  *     invert     W = U^-1:      W_lk = -W_ll U_lk U_kk^-1,  W_kk = U_kk^-1           for l < k
@@ -87,9 +87,9 @@ static espi_device_result solver(cusolverStatus_t status, char *why)
 }
 
 /* Goes on to the next call as long as none has failed; `result` and `why` are those of the function around it. */
-#define TRY(kind, call)                                                                                                 \
-    do {                                                                                                                \
-        if (result == ESPI_DEVICE_OK) result = kind((call), why);                                                       \
+#define TRY(kind, call)                                                                                                \
+    do {                                                                                                               \
+        if (result == ESPI_DEVICE_OK) result = kind((call), why);                                                      \
     } while (0)
 
 /* ----------------------------------------------------------------- device */
@@ -135,8 +135,8 @@ static espi_device_result make_tools(device *d, char *why)
     TRY(solver, cusolverDnCreateParams(&d->params));
     TRY(runtime, cudaMalloc((void **)&d->info, sizeof *d->info));
     if (result == ESPI_DEVICE_OK) result = make_identity(d, why);
-    TRY(solver, cusolverDnXpotrf_bufferSize(d->solver, d->params, UPPER, BLOCK, CUDA_R_64F, d->corner, BLOCK, CUDA_R_64F,
-                                            &d->work_size, &d->host_work_size));
+    TRY(solver, cusolverDnXpotrf_bufferSize(d->solver, d->params, UPPER, BLOCK, CUDA_R_64F, d->corner, BLOCK,
+                                            CUDA_R_64F, &d->work_size, &d->host_work_size));
     TRY(runtime, cudaMalloc(&d->work, d->work_size + sizeof(double)));
     if (result != ESPI_DEVICE_OK) return result;
     d->host_work = malloc(d->host_work_size + sizeof(double));
@@ -182,8 +182,8 @@ static espi_device_result matrix_new(void *state, size_t n, void **out, char *wh
     if (result != ESPI_DEVICE_OK) return result;
     if (bytes + (double)VECTORS > (double)free_bytes || n * sizeof(double) > LANE)
         return say(ESPI_DEVICE_FULL, why,
-                   "the matrix of %zu examples takes %.1f GB and the GPU has %.1f GB free; the processor does its part", n,
-                   1e-9 * (bytes + (double)VECTORS), 1e-9 * (double)free_bytes);
+                   "the matrix of %zu examples takes %.1f GB and the GPU has %.1f GB free; the processor does its part",
+                   n, 1e-9 * (bytes + (double)VECTORS), 1e-9 * (double)free_bytes);
     matrix *m = calloc(1, sizeof *m);
     if (m == NULL) return say(ESPI_DEVICE_FULL, why, "out of memory");
     *m = (matrix){.device = state, .n = n};
@@ -232,8 +232,10 @@ static espi_device_result put(void *state, unsigned number, size_t first, size_t
     espi_device_result result = take_lane(l, why);
     TRY(runtime, cudaStreamSynchronize(l->stream)); /* what the buffer held has gone */
     if (result != ESPI_DEVICE_OK) return result;
-    for (size_t i = 0; i < rows; i++) memcpy(l->buffer + i * width, numbers + i * m->n, (first + i + 1) * sizeof *numbers);
-    for (size_t i = 0; i < rows; i++) memset(l->buffer + i * width + first + i + 1, 0, (rows - 1 - i) * sizeof *numbers);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(l->buffer + i * width, numbers + i * m->n, (first + i + 1) * sizeof *numbers);
+    for (size_t i = 0; i < rows; i++)
+        memset(l->buffer + i * width + first + i + 1, 0, (rows - 1 - i) * sizeof *numbers);
     return runtime(cudaMemcpy2DAsync(m->a + first * m->n, m->n * sizeof *numbers, l->buffer, bytes, bytes, rows,
                                      cudaMemcpyHostToDevice, l->stream),
                    why);
@@ -284,8 +286,8 @@ static espi_device_result factor(void *state, size_t *failed, bool (*go_on)(void
         if (result == ESPI_DEVICE_OK && info < 0) result = say(ESPI_DEVICE_BROKEN, why, "cuSOLVER: argument %d", -info);
         if (info > 0) *failed = k + (size_t)info;
         if (info != 0 || rest == 0) break;
-        TRY(blas, cublasDtrsm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_T, PLAIN, width, rest, &ONE, corner, n, right,
-                                 n));
+        TRY(blas, cublasDtrsm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_T, PLAIN, width, rest, &ONE, corner, n,
+                                 right, n));
         TRY(blas, cublasDsyrk_64(d->blas, UPPER, CUBLAS_OP_T, rest, width, &MINUS, right, n, &ONE, right + width, n));
         if (result == ESPI_DEVICE_OK) result = ask(go_on, user, why);
     }
@@ -296,8 +298,8 @@ static espi_device_result factor(void *state, size_t *failed, bool (*go_on)(void
 static espi_device_result copy_corner(const matrix *m, size_t k, char *why)
 {
     const size_t width = (size_t)width_at(m, k) * sizeof(double);
-    return runtime(cudaMemcpy2DAsync(at(m, k, k), m->n * sizeof(double), m->device->corner, BLOCK * sizeof(double), width,
-                                     (size_t)width_at(m, k), cudaMemcpyDeviceToDevice, NULL),
+    return runtime(cudaMemcpy2DAsync(at(m, k, k), m->n * sizeof(double), m->device->corner, BLOCK * sizeof(double),
+                                     width, (size_t)width_at(m, k), cudaMemcpyDeviceToDevice, NULL),
                    why);
 }
 
@@ -316,14 +318,14 @@ static espi_device_result invert_columns(const matrix *m, size_t k, char *why)
     double *corner = at(m, k, k), *top = at(m, 0, k);
     espi_device_result result = ESPI_DEVICE_OK;
     if (k > 0) {
-        TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_N, PLAIN, above, width, &MINUS, m->a, n, top,
-                                 n, top, n));
-        TRY(blas, cublasDtrsm_64(d->blas, CUBLAS_SIDE_RIGHT, UPPER, CUBLAS_OP_N, PLAIN, above, width, &ONE, corner, n, top,
-                                 n));
+        TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_N, PLAIN, above, width, &MINUS, m->a, n,
+                                 top, n, top, n));
+        TRY(blas, cublasDtrsm_64(d->blas, CUBLAS_SIDE_RIGHT, UPPER, CUBLAS_OP_N, PLAIN, above, width, &ONE, corner, n,
+                                 top, n));
     }
     if (result == ESPI_DEVICE_OK) result = copy_identity(m, why);
-    TRY(blas, cublasDtrsm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_N, PLAIN, width, width, &ONE, corner, n, d->corner,
-                             BLOCK));
+    TRY(blas, cublasDtrsm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_N, PLAIN, width, width, &ONE, corner, n,
+                             d->corner, BLOCK));
     return result == ESPI_DEVICE_OK ? copy_corner(m, k, why) : result;
 }
 
@@ -335,15 +337,15 @@ static espi_device_result multiply_columns(const matrix *m, size_t k, char *why)
     double *corner = at(m, k, k), *top = at(m, 0, k);
     espi_device_result result = ESPI_DEVICE_OK;
     if (k > 0)
-        TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_RIGHT, UPPER, CUBLAS_OP_T, PLAIN, above, width, &ONE, corner, n, top,
-                                 n, top, n));
+        TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_RIGHT, UPPER, CUBLAS_OP_T, PLAIN, above, width, &ONE, corner, n,
+                                 top, n, top, n));
     if (k > 0 && rest > 0)
         TRY(blas, cublasDgemm_64(d->blas, CUBLAS_OP_N, CUBLAS_OP_T, above, width, rest, &ONE, top + width * n, n,
                                  corner + width * n, n, &ONE, top, n));
     /* The corner, first without what is below its diagonal, then by its transpose. */
     if (result == ESPI_DEVICE_OK) result = copy_identity(m, why);
-    TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_N, PLAIN, width, width, &ONE, corner, n, d->corner,
-                             BLOCK, d->corner, BLOCK));
+    TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_LEFT, UPPER, CUBLAS_OP_N, PLAIN, width, width, &ONE, corner, n,
+                             d->corner, BLOCK, d->corner, BLOCK));
     TRY(blas, cublasDtrmm_64(d->blas, CUBLAS_SIDE_RIGHT, UPPER, CUBLAS_OP_T, PLAIN, width, width, &ONE, corner, n,
                              d->corner, BLOCK, d->corner, BLOCK));
     if (rest > 0)
@@ -391,8 +393,8 @@ static espi_device_result solve(void *state, bool turn, double *x, size_t count,
         const size_t now = count - first < some ? count - first : some;
         double *here = x + first * m->n;
         TRY(runtime, cudaMemcpy(room, here, now * bytes, cudaMemcpyHostToDevice));
-        TRY(blas, cublasDtrsm_64(m->device->blas, CUBLAS_SIDE_LEFT, UPPER, turned, PLAIN, (int64_t)m->n, (int64_t)now, &ONE,
-                                 m->a, (int64_t)m->n, room, (int64_t)m->n));
+        TRY(blas, cublasDtrsm_64(m->device->blas, CUBLAS_SIDE_LEFT, UPPER, turned, PLAIN, (int64_t)m->n, (int64_t)now,
+                                 &ONE, m->a, (int64_t)m->n, room, (int64_t)m->n));
         TRY(runtime, cudaMemcpy(here, room, now * bytes, cudaMemcpyDeviceToHost));
     }
     cudaFree(room);

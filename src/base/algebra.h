@@ -5,9 +5,9 @@
  * lent to the factor from espi_factor_make to espi_factor_free; what is above the diagonal never changes.
  *
  * The cores (espi_algebra_cores, cholesky.c) keep L in that triangle. A device (espi_algebra_device, device.c) keeps a
- * copy in its own memory, and of the caller's matrix it sets the diagonal, to that of L. It does the work where run->device
- * says so and the matrix is large enough; where it has no room or fails, the cores do it. All functions ask run->progress
- * at times and end with ESP_ERR_CANCELLED. */
+ * copy in its own memory, and of the caller's matrix it sets the diagonal, to that of L. It does the work where
+ * run->device says so and the matrix is large enough; where it has no room or fails, the cores do it. All functions ask
+ * run->progress at times and end with ESP_ERR_CANCELLED. */
 #ifndef ESPI_BASE_ALGEBRA_H
 #define ESPI_BASE_ALGEBRA_H
 
@@ -40,15 +40,14 @@ struct espi_algebra {
 
 extern const espi_algebra espi_algebra_cores;
 
-/* `here`: the lower triangle of A is to be L, for those who read it; then there is nothing to free. Nor is there after a
- * failure. */
+/* `here`: the lower triangle of A is to be L, for those who read it; then there is nothing to free. Nor is there after
+ * a failure. */
 esp_status espi_factor_make(double *a, size_t n, bool here, const esp_run *run, espi_factor *factor, esp_error *err);
 /* The same for A + add I, of which both triangles are given; `diagonal` gets that of A. What has no factor gets jitter
  * on its diagonal, `least` of its mean at first and up to a million times that, by powers of 10. factor->failed tells
  * whether all was in vain. */
-esp_status espi_factor_make_jitter(double *a, size_t n, bool here, double add, double least,
-                                   const esp_run *run, double *diagonal, double *jitter, espi_factor *factor,
-                                   esp_error *err);
+esp_status espi_factor_make_jitter(double *a, size_t n, bool here, double add, double least, const esp_run *run,
+                                   double *diagonal, double *jitter, espi_factor *factor, esp_error *err);
 void espi_factor_free(espi_factor *factor);
 
 /* sum_i log L_ii, half the logarithm of the determinant. */

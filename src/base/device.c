@@ -14,7 +14,7 @@ struct esp_device {
     const espi_device_table *table;
     void *state;          /* the plugin's */
     pthread_mutex_t lock; /* one thread at a time asks for something */
-    size_t memory; /* bytes that were free when it was opened */
+    size_t memory;        /* bytes that were free when it was opened */
     char name[ESPI_DEVICE_WORDS];
 };
 

@@ -34,7 +34,8 @@ static esp_status open_file(const char *file, void **handle, esp_error *err)
     return status;
 }
 
-/* The folder, with a slash behind it, of the file that holds this code: a shared library or the program. "": unknown. */
+/* The folder, with a slash behind it, of the file that holds this code: a shared library or the program. "": unknown.
+ */
 static void own_folder(char folder[PATH_MAX])
 {
     Dl_info self;
@@ -69,7 +70,8 @@ static esp_status find_file(const char *folder, const char *name, char path[PATH
     snprintf(path, PATH_MAX, "libespalier-%s.so", name);
     status = open_file(path, handle, err);
     if (status == ESP_OK) return status;
-    status = espi_fail(err, ESP_ERR_IO, "the plugin libespalier-%s.so is not installed; 'make %s' builds it", name, name);
+    status =
+        espi_fail(err, ESP_ERR_IO, "the plugin libespalier-%s.so is not installed; 'make %s' builds it", name, name);
     err->system = ENOENT;
     return status;
 }
@@ -91,9 +93,10 @@ esp_status espi_plugin_load(const char *folder, const char *name, uint32_t versi
     if (head == NULL || strncmp(head->name, name, sizeof head->name) != 0)
         return espi_fail(err, ESP_ERR_IO, "%s is not a plugin of Espalier for %s", path, name);
     if (head->version != version || head->size < size)
-        return espi_fail(err, ESP_ERR_IO,
-                         "%s has version %u of the plugin's interface, and this Espalier has %u; build it again by 'make %s'",
-                         path, head->version, version, name);
+        return espi_fail(
+            err, ESP_ERR_IO,
+            "%s has version %u of the plugin's interface, and this Espalier has %u; build it again by 'make %s'", path,
+            head->version, version, name);
     *out = head;
     return ESP_OK;
 }

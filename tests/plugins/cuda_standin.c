@@ -92,13 +92,13 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyK
     (void)kind;
     return memcpy(to, from, size), cudaSuccess;
 }
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                              enum cudaMemcpyKind kind, cudaStream_t stream)
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     (void)kind;
     if (wanted("copy")) return cudaErrorUnknown;
-    const copy now = {.to = to, .from = from, .to_pitch = to_pitch, .from_pitch = from_pitch, .width = width,
-                      .height = height};
+    const copy now = {
+        .to = to, .from = from, .to_pitch = to_pitch, .from_pitch = from_pitch, .width = width, .height = height};
     if (width > to_pitch || width > from_pitch) return cudaErrorInvalidValue;
     if (stream == NULL) return perform(&now), cudaSuccess;
     copy *later = malloc(sizeof *later);
@@ -167,7 +167,8 @@ cublasStatus_t cublasCreate(cublasHandle_t *out)
 cublasStatus_t cublasDestroy(cublasHandle_t handle) { return free(handle), CUBLAS_STATUS_SUCCESS; }
 const char *cublasGetStatusString(cublasStatus_t status) { return status == CUBLAS_STATUS_SUCCESS ? "" : "it failed"; }
 
-cublasStatus_t cublasDcopy_64(cublasHandle_t handle, int64_t n, const double *x, int64_t x_step, double *y, int64_t y_step)
+cublasStatus_t cublasDcopy_64(cublasHandle_t handle, int64_t n, const double *x, int64_t x_step, double *y,
+                              int64_t y_step)
 {
     (void)handle;
     for (int64_t i = 0; i < n; i++) y[i * y_step] = x[i * x_step];
@@ -190,8 +191,9 @@ cublasStatus_t cublasDgemm_64(cublasHandle_t handle, cublasOperation_t turn_a, c
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDsyrk_64(cublasHandle_t handle, cublasFillMode_t fill, cublasOperation_t turn, int64_t n, int64_t k,
-                              const double *alpha, const double *a, int64_t lda, const double *beta, double *c, int64_t ldc)
+cublasStatus_t cublasDsyrk_64(cublasHandle_t handle, cublasFillMode_t fill, cublasOperation_t turn, int64_t n,
+                              int64_t k, const double *alpha, const double *a, int64_t lda, const double *beta,
+                              double *c, int64_t ldc)
 {
     (void)handle;
     if (fill != CUBLAS_FILL_MODE_UPPER || wanted("syrk")) return CUBLAS_STATUS_EXECUTION_FAILED;
@@ -205,19 +207,22 @@ cublasStatus_t cublasDsyrk_64(cublasHandle_t handle, cublasFillMode_t fill, cubl
     return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasDtrmm_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t turn,
-                              cublasDiagType_t diagonal, int64_t m, int64_t n, const double *alpha, const double *a,
-                              int64_t lda, const double *b, int64_t ldb, double *c, int64_t ldc)
+cublasStatus_t cublasDtrmm_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill,
+                              cublasOperation_t turn, cublasDiagType_t diagonal, int64_t m, int64_t n,
+                              const double *alpha, const double *a, int64_t lda, const double *b, int64_t ldb,
+                              double *c, int64_t ldc)
 {
     (void)handle, (void)diagonal;
     const bool left = side == CUBLAS_SIDE_LEFT, turned = turn == CUBLAS_OP_T;
     double *all = malloc((size_t)(m * n) * sizeof *all);
-    if (fill != CUBLAS_FILL_MODE_UPPER || all == NULL || wanted("trmm")) return free(all), CUBLAS_STATUS_EXECUTION_FAILED;
+    if (fill != CUBLAS_FILL_MODE_UPPER || all == NULL || wanted("trmm"))
+        return free(all), CUBLAS_STATUS_EXECUTION_FAILED;
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
             double sum = 0.0;
             for (int64_t l = 0; l < (left ? m : n); l++)
-                sum += left ? upper(a, lda, turned, i, l) * b[j * ldb + l] : b[l * ldb + i] * upper(a, lda, turned, l, j);
+                sum +=
+                    left ? upper(a, lda, turned, i, l) * b[j * ldb + l] : b[l * ldb + i] * upper(a, lda, turned, l, j);
             all[j * m + i] = *alpha * sum;
         }
     for (int64_t j = 0; j < n; j++) memcpy(c + j * ldc, all + j * m, (size_t)m * sizeof *c);
@@ -235,9 +240,9 @@ static void solve_one(const double *a, int64_t lda, bool turned, int64_t n, doub
     }
 }
 
-cublasStatus_t cublasDtrsm_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill, cublasOperation_t turn,
-                              cublasDiagType_t diagonal, int64_t m, int64_t n, const double *alpha, const double *a,
-                              int64_t lda, double *b, int64_t ldb)
+cublasStatus_t cublasDtrsm_64(cublasHandle_t handle, cublasSideMode_t side, cublasFillMode_t fill,
+                              cublasOperation_t turn, cublasDiagType_t diagonal, int64_t m, int64_t n,
+                              const double *alpha, const double *a, int64_t lda, double *b, int64_t ldb)
 {
     (void)handle, (void)diagonal;
     const bool turned = turn == CUBLAS_OP_T;
@@ -261,18 +266,18 @@ cusolverStatus_t cusolverDnCreateParams(cusolverDnParams_t *out)
     return (*out = malloc(1)) != NULL ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_ALLOC_FAILED;
 }
 cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params) { return free(params), CUSOLVER_STATUS_SUCCESS; }
-cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t fill,
-                                             int64_t n, cudaDataType type, const void *a, int64_t lda,
-                                             cudaDataType compute, size_t *size, size_t *host_size)
+cusolverStatus_t cusolverDnXpotrf_bufferSize(cusolverDnHandle_t handle, cusolverDnParams_t params,
+                                             cublasFillMode_t fill, int64_t n, cudaDataType type, const void *a,
+                                             int64_t lda, cudaDataType compute, size_t *size, size_t *host_size)
 {
     (void)handle, (void)params, (void)fill, (void)type, (void)a, (void)lda, (void)compute;
     *size = (size_t)n;
     *host_size = 0;
     return CUSOLVER_STATUS_SUCCESS;
 }
-cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t fill, int64_t n,
-                                  cudaDataType type, void *numbers, int64_t lda, cudaDataType compute, void *room,
-                                  size_t size, void *host_room, size_t host_size, int *info)
+cusolverStatus_t cusolverDnXpotrf(cusolverDnHandle_t handle, cusolverDnParams_t params, cublasFillMode_t fill,
+                                  int64_t n, cudaDataType type, void *numbers, int64_t lda, cudaDataType compute,
+                                  void *room, size_t size, void *host_room, size_t host_size, int *info)
 {
     (void)handle, (void)params, (void)room, (void)size, (void)host_room, (void)host_size;
     if (fill != CUBLAS_FILL_MODE_UPPER || type != CUDA_R_64F || compute != CUDA_R_64F || wanted("potrf"))

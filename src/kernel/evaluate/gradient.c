@@ -34,6 +34,7 @@ typedef struct gradient_sums {
     void *context;
     double **block;     /* per worker: BLOCK rows of them; NULL: none are asked for */
     const double *gram; /* NULL: not known */
+    double **turned;    /* per worker: BLOCK columns of its upper triangle, as rows; NULL: none are read */
     const esp_run *run;
     bool *needed;          /* per op: its values are */
     bool linear;           /* no adjoint asks for a value */
@@ -227,35 +228,51 @@ static void add_sums(const espi_reverse *r, size_t op, const espi_slice *s, espi
     }
 }
 
-/* The values of weights and of the norm below them from the Gram matrix. Of a symmetric one only what is above the
- * diagonal is there. */
-static void take_values(const gradient_sums *j, espi_reverse *r, const espi_slice *s)
+/* Columns begin .. end - 1 of the Gram matrix above its diagonal become rows, tile by tile: a column by itself would
+ * ask for a line of the cache for every number. */
+static void turn_columns(const double *gram, size_t columns, size_t begin, size_t end, double *turned)
+{
+    for (size_t first = 0; first < end; first += BLOCK)
+        for (size_t k = begin; k < end; k++)
+            for (size_t i = first; i < first + BLOCK && i < k; i++)
+                turned[(k - begin) * columns + i] = gram[i * columns + k];
+}
+
+/* The values of a row in the Gram matrix. Of a symmetric one only what is above the diagonal is there: the row is a
+ * column, turned along with those after it, up to `end`. */
+static const double *values_of(const gradient_sums *j, int worker, size_t row, size_t first, size_t end)
+{
+    const size_t columns = j->bound->count[ESPI_COLS];
+    if (j->turned == NULL) return j->gram != NULL ? j->gram + row * columns : NULL;
+    const size_t begin = row - (row - first) % BLOCK, last = begin + BLOCK < end ? begin + BLOCK : end;
+    if (row == begin) turn_columns(j->gram, columns, begin, last, j->turned[worker]);
+    return j->turned[worker] + (row - begin) * columns;
+}
+
+/* The values of weights and of the norm below them, from those of the Gram matrix. */
+static void take_values(const gradient_sums *j, espi_reverse *r, const double *gram, const espi_slice *s)
 {
     const espi_bound *b = j->bound;
     const espi_op *op = b->kernel->op;
-    const size_t last = b->kernel->ops - 1, columns = b->count[ESPI_COLS];
+    const size_t last = b->kernel->ops - 1;
     double *v = r->value + last * r->width, weight = 1.0;
     size_t k = last;
     for (; op[k].kind == ESPI_SCALE; k = op[k].left) weight *= op[k].number;
-    if (b->symmetric) {
-        for (size_t i = 0; i < s->row; i++) v[i] = j->gram[i * columns + s->row];
-        v[s->row] = b->norm[k].self[ESPI_ROWS][s->row].m > 0.0 ? weight : 0.0;
-    } else {
-        memcpy(v, j->gram + s->row * columns, s->to * sizeof *v);
-    }
+    memcpy(v, gram, (b->symmetric ? s->row : s->to) * sizeof *v);
+    if (b->symmetric) v[s->row] = b->norm[k].self[ESPI_ROWS][s->row].m > 0.0 ? weight : 0.0;
     for (k = last; op[k].kind == ESPI_SCALE; k = op[k].left)
         for (size_t i = 0; i < s->to; i++)
             r->value[op[k].left * r->width + i] = r->value[k * r->width + i] / op[k].number;
 }
 
 /* From the adjoints of the last op to all sums. */
-static esp_status back_row(const gradient_sums *j, espi_reverse *r, const espi_slice *s, espi_sums *sums,
-                           esp_error *err)
+static esp_status back_row(const gradient_sums *j, espi_reverse *r, const double *gram, const espi_slice *s,
+                           espi_sums *sums, esp_error *err)
 {
     const size_t last = j->bound->kernel->ops - 1;
     const bool suffices = gram_suffices(j), late = j->linear && !suffices;
     esp_status status = ESP_OK;
-    if (suffices) take_values(j, r, s);
+    if (suffices) take_values(j, r, gram, s);
     else if (!late) status = espi_forward(r, j->needed, last, s, err);
     if (status != ESP_OK) return status;
     espi_backward_ops(r, last, s);
@@ -265,15 +282,15 @@ static esp_status back_row(const gradient_sums *j, espi_reverse *r, const espi_s
     return status;
 }
 
-static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, const double *weight, espi_sums *sums,
-                          esp_error *err)
+static esp_status one_row(const gradient_sums *j, espi_reverse *r, size_t row, const double *weight, const double *gram,
+                          espi_sums *sums, esp_error *err)
 {
     const espi_bound *b = j->bound;
     const espi_slice s = {.row = row, .to = b->symmetric ? row + 1 : b->count[ESPI_COLS]};
     double *a = r->adjoint + (b->kernel->ops - 1) * r->width;
     memcpy(a, weight, s.to * sizeof *a);
     for (size_t k = 0; b->symmetric && k < row; k++) a[k] *= 2.0; /* the upper triangle is as the lower */
-    return back_row(j, r, &s, sums, err);
+    return back_row(j, r, gram, &s, sums, err);
 }
 
 /* The weights of a row; those of the rows after it, up to `end`, are asked for at the same time. */
@@ -285,17 +302,19 @@ static const double *weights_of(const gradient_sums *j, int worker, size_t row, 
     return j->block[worker] + (row - begin) * last;
 }
 
+/* The last chunk first: below a diagonal it is the largest, and nobody has to wait for it in the end. */
 static esp_status one_chunk(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const gradient_sums *j = context;
     espi_reverse *r = &j->reverse[worker->number];
-    const size_t rows = j->bound->count[ESPI_ROWS], first = item * j->rows;
+    const size_t rows = j->bound->count[ESPI_ROWS], chunk = j->chunks - 1 - item, first = chunk * j->rows;
     const size_t end = first + j->rows < rows ? first + j->rows : rows;
     esp_status status = ESP_OK;
     if (!espi_reverse_start(r, j->bound->kernel->ops, j->bound->count[ESPI_COLS])) return espi_no_memory(err);
     if (r->workspace == NULL) status = espi_workspace_new(j->bound, worker->run, &r->workspace, err);
     for (size_t i = first; status == ESP_OK && i < end; i++)
-        status = one_row(j, r, i, weights_of(j, worker->number, i, first, end), &j->chunk[item], err);
+        status = one_row(j, r, i, weights_of(j, worker->number, i, first, end),
+                         values_of(j, worker->number, i, first, end), &j->chunk[chunk], err);
     return status;
 }
 
@@ -371,10 +390,20 @@ static void free_buffers(gradient_sums *j, int workers)
     for (int i = 0; j->reverse != NULL && i < workers; i++) espi_reverse_end(&j->reverse[i]);
     for (size_t i = 0; j->chunk != NULL && i < j->chunks; i++) free_chunk(&j->chunk[i], j->bound);
     for (int i = 0; j->block != NULL && i < workers; i++) espi_free(j->block[i]);
+    for (int i = 0; j->turned != NULL && i < workers; i++) espi_free(j->turned[i]);
     espi_free(j->block);
+    espi_free(j->turned);
     espi_free(j->reverse);
     espi_free(j->chunk);
     espi_free(j->needed);
+}
+
+/* BLOCK rows for each worker. */
+static bool make_blocks(double ***out, int workers, size_t columns)
+{
+    bool ok = (*out = espi_alloc_zero((size_t)workers, sizeof **out)) != NULL;
+    for (int i = 0; ok && i < workers; i++) ok = ((*out)[i] = espi_alloc(BLOCK, columns * sizeof ***out)) != NULL;
+    return ok;
 }
 
 static esp_status make_buffers(gradient_sums *j, int workers, esp_error *err)
@@ -385,9 +414,9 @@ static esp_status make_buffers(gradient_sums *j, int workers, esp_error *err)
     j->chunk = espi_alloc_zero(j->chunks, sizeof *j->chunk);
     bool ok = j->needed != NULL && j->reverse != NULL && j->chunk != NULL;
     for (size_t i = 0; ok && i < j->chunks; i++) ok = start_chunk(&j->chunk[i], j->bound);
-    if (j->weights != NULL) ok = ok && (j->block = espi_alloc_zero((size_t)workers, sizeof *j->block)) != NULL;
-    for (int i = 0; ok && j->block != NULL && i < workers; i++)
-        ok = (j->block[i] = espi_alloc(BLOCK, j->bound->count[ESPI_COLS] * sizeof **j->block)) != NULL;
+    if (ok && j->weights != NULL) ok = make_blocks(&j->block, workers, j->bound->count[ESPI_COLS]);
+    if (ok && j->bound->symmetric && gram_suffices(j))
+        ok = make_blocks(&j->turned, workers, j->bound->count[ESPI_COLS]);
     return ok ? ESP_OK : espi_no_memory(err);
 }
 

@@ -366,7 +366,7 @@ static bool value_node(espi_matcher *m, size_t number, double *const *f, size_t 
             return true;
         }
     }
-    for (size_t k = 0; k < outputs; k++) out[k] = espi_weigh(f[g] + k * m->dag->group[g].capacity, col, n);
+    espi_weigh(f[g], m->dag->group[g].capacity, outputs, col, n, out);
     return true;
 }
 

@@ -37,8 +37,9 @@ void espi_sink_add(espi_sink *sink, const espi_dag *dag, uint32_t g, const espi_
 void espi_gather(const espi_dag *dag, uint32_t g, const espi_reach *reach, size_t from, size_t to, const double *weight,
                  double *w);
 
-/* The sum of f[r] * w[r], r < n, in an order that is the same on every processor. */
-double espi_weigh(const double *restrict f, const double *restrict w, size_t n);
+/* total[k] += the sum of f[k * stride + r] * w[r], r < n, in an order that is the same on every processor and for any
+ * number of outputs. */
+void espi_weigh(const double *f, size_t stride, size_t outputs, const double *w, size_t n, double *total);
 /* w[r] += count * col[r] */
 void espi_add_column(double *restrict w, const double *restrict col, size_t n, double count);
 

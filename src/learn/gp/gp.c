@@ -268,7 +268,7 @@ static esp_status prepare(training *t, const espi_problem *p, esp_error *err)
     t->problem.constant_mean = t->settings->constant_mean;
     t->problem.inducing = inducing ? &t->inducing : NULL;
     t->problem.iterative = iterative ? &t->iterative : NULL;
-    if (iterative) espi_gp_iterative_start(&t->iterative, t->settings, targets->count);
+    if (iterative) espi_gp_iterative_start(&t->iterative, t->settings, targets->count, p->run);
     t->problem.modes = targets->classes > 0 ? &t->modes : NULL;
     t->problem.target = t->target = espi_alloc(targets->count, t->problem.outputs * sizeof *t->target);
     const esp_status status = t->target == NULL ? espi_no_memory(err) : standardise(t, targets, err);

@@ -69,10 +69,10 @@ typedef struct espi_gp_problem {
     size_t count, outputs;
     espi_gp_modes *modes; /* of classes */
     bool constant_mean;
-    double *matrix[3];           /* count x count numbers each: room for the likelihood; as many as it says */
-    double *vector;              /* 8 x count numbers */
-    espi_inducing *inducing;     /* of espi_gp_inducing: its pivots, and its room */
-    espi_iterative *iterative;   /* of espi_gp_iterative: its preconditioner and probes, and its room */
+    double *matrix[3];         /* count x count numbers each: room for the likelihood; as many as it says */
+    double *vector;            /* 8 x count numbers */
+    espi_inducing *inducing;   /* of espi_gp_inducing: its pivots, and its room */
+    espi_iterative *iterative; /* of espi_gp_iterative: its preconditioner and probes, and its room */
 } espi_gp_problem;
 
 /* What a likelihood finds at given hyperparameters, and all that prediction needs of it. */
@@ -145,6 +145,14 @@ bool espi_pattern_next(const char **text, char separator, const char **piece, si
 
 /* ----------------------------------------------------------------- search */
 
+/* What a search has learned of the curvature at its end: how ln values and minus the gradient changed in its last
+ * steps, the oldest first. */
+enum { ESPI_GP_MEMORY = 20 };
+typedef struct espi_gp_curvature {
+    size_t steps;
+    double *moved, *bent; /* ESPI_GP_MEMORY x variables */
+} espi_gp_curvature;
+
 typedef struct espi_gp_found {
     espi_gp_point point; /* the best */
     double *value;       /* of the variables there */
@@ -153,6 +161,9 @@ typedef struct espi_gp_found {
     size_t runs, iterations;
     const char *end; /* of the best run: how it ended */
     bool there;      /* a point was found */
+    /* Set by the caller, or left zero. */
+    espi_gp_curvature *curvature; /* the first run begins with it; it becomes that of the best run */
+    double little;                /* a step that moves no ln value by more is not taken: the search has converged */
 } espi_gp_found;
 
 /* Maximises the likelihood over the variables of the space, which is set to the best point. `found` is made by the
@@ -171,7 +182,7 @@ esp_status espi_gp_inducing_search(espi_gp_space *space, const espi_gp_problem *
  * matrices do not fit the memory, and where it is faster. */
 bool espi_gp_is_iterative(const espi_gp_settings *settings, size_t count, const esp_run *run);
 /* What the caller of espi_iterative_prepare sets: ranks and probes follow from the number of examples if not given. */
-void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *settings, size_t count);
+void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *settings, size_t count, const esp_run *run);
 /* The same with espi_gp_iterative: first exactly on a sample of the examples, whose best values the search starts from,
  * then on all, with a preconditioner that is made anew where a round has ended. problem->iterative has what the caller
  * sets of it. `keep` and `found` are as in espi_gp_inducing_search. */

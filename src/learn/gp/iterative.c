@@ -53,6 +53,7 @@ static void free_choice(espi_iterative *s)
     }
     espi_free(s->column);
     s->column = NULL;
+    s->solutions = false;
 }
 
 void espi_iterative_free(espi_iterative *s)
@@ -152,6 +153,7 @@ static esp_status solve(espi_iterative *s, const espi_bound *bound, const esp_da
     if (status == ESP_OK) status = espi_krylov_solve(&k, s->right, run, err);
     espi_products_free(k.products);
     if (status != ESP_OK) return status;
+    s->solutions = true;
     s->evaluations++;
     s->steps += k.iterations;
     if (k.iterations > s->longest) s->longest = k.iterations;
@@ -320,8 +322,8 @@ static void take_settled(const settling *t, const double *target, double *coeffi
 }
 
 esp_status espi_iterative_settle(espi_iterative *s, const esp_kernel *kernel, const esp_dataset *data,
-                                 const double *target, bool constant, double noise, const esp_run *run,
-                                 double *coefficient, double *mean, esp_error *err)
+                                 const double *target, double noise, const esp_run *run, double *coefficient,
+                                 double *mean, esp_error *err)
 {
     settling t = {.s = s, .n = data->rows};
     espi_bound *bound = NULL;
@@ -329,7 +331,8 @@ esp_status espi_iterative_settle(espi_iterative *s, const esp_kernel *kernel, co
     t.r = espi_alloc(t.n, s->solved * sizeof *t.r);
     t.step = espi_alloc(t.n, s->solved * sizeof *t.step);
     esp_status status = t.x == NULL || t.r == NULL || t.step == NULL ? espi_no_memory(err) : ESP_OK;
-    for (size_t i = 0; status == ESP_OK && !constant && i < t.n; i++) t.x[i] = coefficient[i];
+    for (size_t i = 0; status == ESP_OK && s->solutions && i < t.n; i++)
+        memcpy(t.x + i * s->solved, s->solution + i * s->slots, s->solved * sizeof *t.x);
     t.krylov = (espi_krylov){.preconditioner = &s->preconditioner,
                              .noise = noise,
                              .columns = s->solved,

@@ -23,6 +23,7 @@ typedef struct espi_iterative {
     double *shift, *weight;        /* per slot: t, and the weight of the quadrature */
     double *right;                 /* n x columns: targets, ones if there is a mean, probes */
     double *solution;              /* n x slots */
+    bool solutions;                /* they are those of the last evaluation */
     double *form, *length;
     /* What happened so far. */
     size_t evaluations, steps; /* and iterations of all solves */
@@ -38,11 +39,12 @@ double espi_iterative_bytes(size_t rank, size_t probes, size_t examples);
 esp_status espi_iterative_prepare(espi_iterative *s, const esp_kernel *kernel, const esp_dataset *data,
                                   const double *target, bool constant, double noise, const esp_run *run,
                                   esp_error *err);
-/* The coefficients G^-1 (target - *mean), from those in `coefficient`, to the residual wanted; s->reached tells the
- * true one. The mean is found if `constant`, else 0. ESP_ERR_RANGE if that fails, unless s->partial. */
+/* The coefficients G^-1 (target - *mean), from those of the last evaluation on, to the residual wanted; s->reached
+ * tells the true one. The mean is found if it was wanted in the preparation, else 0. ESP_ERR_RANGE if that fails,
+ * unless s->partial. */
 esp_status espi_iterative_settle(espi_iterative *s, const esp_kernel *kernel, const esp_dataset *data,
-                                 const double *target, bool constant, double noise, const esp_run *run,
-                                 double *coefficient, double *mean, esp_error *err);
+                                 const double *target, double noise, const esp_run *run, double *coefficient,
+                                 double *mean, esp_error *err);
 void espi_iterative_free(espi_iterative *s);
 
 #endif

@@ -1,10 +1,13 @@
 /* The search without the matrix (iterative.h):
  *
- *     some examples ─ exact search ─▶ v0 ─ P at v0, search ─▶ v1 ─ P at v1, search ─▶ v2 ... ─▶ coefficients at the
- * last
+ *     some examples ─ exact search ─▶ more examples ─ exact search ─▶ v0 ─ P at v0, search on all ─▶ v1 ... ─▶
+ *     coefficients at the last
  *
- * Values of two rounds are not compared: each is estimated with a P of its own, and that of the last round with the
- * best. A round is the last when it has moved no hyperparameter by more than a hundredth. */
+ * A likelihood of all examples costs far more than one of some, whose best values are close (Wang et al. 2019 begin in
+ * this way). The search on all begins with the curvature of that on some, which grows with the number of examples: most
+ * often its first step is the last, or too small to be taken. Values of two rounds are not compared: each is estimated
+ * with a P of its own, and that of the last round with the best. A round is the last when no hyperparameter has moved
+ * so far that another P would be much better. */
 #include "base/alloc.h"
 #include "base/dense.h"
 #include "base/parallel.h"
@@ -17,8 +20,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SOME = 1500, ROUNDS = 3 };
-static const double moved_little = 0.01;
+enum { SOME = 1500, MORE = 10000, ROUNDS = 3 };
+static const double moved_little = 0.25; /* of ln values, in a round */
+
+/* Of ln values: a step that is not worth an evaluation of n examples. */
+static double too_little(size_t n) { return fmin(fmax(1e-6 * (double)n, 0.01), 0.05); }
 
 /* --------------------------------------------------------------- settings */
 
@@ -34,10 +40,10 @@ bool espi_gp_is_iterative(const espi_gp_settings *s, size_t n, const esp_run *ru
 static size_t between(size_t low, size_t x, size_t high) { return x < low ? low : x > high ? high : x; }
 
 /* Errors of estimates are some 1 / sqrt(n probes) of the log likelihood: the more examples, the fewer probes will do.
- */
-void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *s, size_t n)
+ * Ranks beyond this one took longer to make than they saved (docs/gp.md); they must fit half of the memory. */
+void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *s, size_t n, const esp_run *run)
 {
-    enum { SHARE = 5, LEAST_RANK = 500, MOST_RANK = 1000, LEAST_PROBES = 8, MOST_PROBES = 64, SHARED = 320000 };
+    enum { SHARE = 5, LEAST_RANK = 500, MOST_RANK = 4000, LEAST_PROBES = 3, MOST_PROBES = 64, SHARED = 320000 };
     *out = (espi_iterative){.rank = s->rank > 0 ? s->rank : between(LEAST_RANK, n / SHARE, MOST_RANK),
                             .probes = s->probes > 0 ? s->probes : between(LEAST_PROBES, SHARED / (n + 1), MOST_PROBES),
                             .seed = s->common.seed,
@@ -45,6 +51,9 @@ void espi_gp_iterative_start(espi_iterative *out, const espi_gp_settings *s, siz
                             .iterations = s->iterations,
                             .partial = s->keep_partial,
                             .reached = -1.0};
+    const double memory = run != NULL && run->memory > 0 ? 0.5 * (double)run->memory : INFINITY;
+    while (s->rank == 0 && out->rank > LEAST_RANK && espi_iterative_bytes(out->rank, out->probes, n) > memory)
+        out->rank = out->rank / 2 > LEAST_RANK ? out->rank / 2 : LEAST_RANK;
 }
 
 /* --------------------------------------------------------- a first search */
@@ -96,20 +105,53 @@ static esp_status draw_sample(sample *s, const espi_gp_space *space, const espi_
     return status;
 }
 
-/* Sets the start of all variables to the best values of a sample. */
-static esp_status search_sample(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
-                                const esp_run *run, espi_gp_found *found, esp_error *err)
+/* Sets the start of all variables to the best values of a sample of `count`. */
+static esp_status search_sample(espi_gp_space *space, const espi_gp_problem *p, size_t count,
+                                const espi_gp_settings *settings, const esp_run *run, espi_gp_found *found,
+                                esp_error *err)
 {
-    sample s = {.found = {.shift = found->shift / (double)p->count * SOME}};
+    sample s = {.found = {.shift = found->shift / (double)p->count * (double)count,
+                          .curvature = found->curvature,
+                          .little = count > SOME ? too_little(count) : 0.0}};
     char line[100];
-    snprintf(line, sizeof line, "first, an exact search on %d random examples", SOME);
+    snprintf(line, sizeof line, "an exact search on %zu random examples", count);
     espi_message(run, line);
-    esp_status status = draw_sample(&s, space, p, SOME, settings->common.seed, err);
+    esp_status status = draw_sample(&s, space, p, count, settings->common.seed, err);
     if (status == ESP_OK) status = espi_gp_search(space, &s.problem, &espi_gp_exact, settings, run, &s.found, err);
     for (size_t v = 0; status == ESP_OK && v < space->variables; v++) space->moving[v].start = s.found.value[v];
     found->iterations += s.found.iterations;
     found->runs += s.found.runs;
     free_sample(&s);
+    return status;
+}
+
+/* The curvature of `from` examples as that of `to`. */
+static void grow(espi_gp_curvature *c, size_t variables, size_t from, size_t to)
+{
+    for (size_t k = 0; k < c->steps * variables; k++) c->bent[k] *= (double)to / (double)from;
+}
+
+/* How many examples the second sample has, if it is worth it: a fifth of all, as far as a quarter of the memory goes.
+ */
+static size_t more_of(size_t n, const esp_run *run)
+{
+    const double memory = run != NULL && run->memory > 0 ? 0.25 * (double)run->memory : INFINITY;
+    const size_t count = n / 5 < MORE ? n / 5 : MORE;
+    return count > 2 * SOME && (double)count * (double)count * sizeof(double) <= memory ? count : 0;
+}
+
+static esp_status search_samples(espi_gp_space *space, const espi_gp_problem *p, const espi_gp_settings *settings,
+                                 const esp_run *run, espi_gp_found *found, esp_error *err)
+{
+    const size_t more = more_of(p->count, run), last = more > 0 ? more : SOME;
+    espi_gp_settings own = *settings;
+    esp_status status = search_sample(space, p, SOME, settings, run, found, err);
+    own.restarts = 0;
+    if (status == ESP_OK && more > 0) {
+        grow(found->curvature, space->variables, SOME, more);
+        status = search_sample(space, p, more, &own, run, found, err);
+    }
+    grow(found->curvature, space->variables, last, p->count);
     return status;
 }
 
@@ -168,9 +210,8 @@ static esp_status settle(espi_gp_space *space, const espi_gp_problem *p, const e
     espi_gp_space_set(space, found->value);
     esp_status status = s->right == NULL ? prepare(space, p, found->value, run, err) : ESP_OK;
     if (status == ESP_OK)
-        status =
-            espi_iterative_settle(s, space->kernel, p->data, p->target, p->constant_mean, espi_gp_space_noise(space),
-                                  run, found->point.coefficient, &found->point.mean, err);
+        status = espi_iterative_settle(s, space->kernel, p->data, p->target, espi_gp_space_noise(space), run,
+                                       found->point.coefficient, &found->point.mean, err);
     snprintf(line, sizeof line, "coefficients with a residual of %.2g", s->reached);
     if (status == ESP_OK) espi_message(run, line);
     return status;
@@ -189,19 +230,27 @@ esp_status espi_gp_iterative_search(espi_gp_space *space, const espi_gp_problem 
                                     bool keep, const esp_run *run, espi_gp_found *found, esp_error *err)
 {
     const bool moves = space->variables > 0 && settings->max_iterations > 0;
+    const bool patience = espi_settings_given(&settings->common, &settings->tolerance);
     espi_gp_settings own = for_rounds(settings, p->count);
+    espi_gp_curvature curvature = {.moved = espi_alloc_zero(ESPI_GP_MEMORY * (space->variables + 1), sizeof(double)),
+                                   .bent = espi_alloc_zero(ESPI_GP_MEMORY * (space->variables + 1), sizeof(double))};
     esp_run patient = run != NULL ? *run : (esp_run){0};
     patient.progress = NULL; /* whoever cancelled wants to have what was found */
-    esp_status status = ESP_OK;
+    esp_status status = curvature.moved == NULL || curvature.bent == NULL ? espi_no_memory(err) : ESP_OK;
     double moved = INFINITY;
-    if (moves && p->count > SOME) {
+    found->curvature = &curvature;
+    found->little = patience ? 0.0 : too_little(p->count);
+    if (status == ESP_OK && moves && p->count > SOME) {
         own.restarts = 0; /* these are the sample's */
-        status = search_sample(space, p, settings, run, found, err);
+        status = search_samples(space, p, settings, run, found, err);
     }
     for (int i = 0; status == ESP_OK && i < ROUNDS && moved > moved_little; i++) {
         status = one_round(space, p, &own, run, found, &moved, err);
         own.restarts = 0;
     }
+    found->curvature = NULL;
+    espi_free(curvature.moved);
+    espi_free(curvature.bent);
     if (status == ESP_OK) status = settle(space, p, run, found, err);
     if (status == ESP_ERR_CANCELLED && keep && found->there) {
         const esp_status settled = settle(space, p, &patient, found, err);

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STALL = 5, MOST_TRIALS = 25, MEMORY = 20 };
+enum { STALL = 5, MOST_TRIALS = 25, MEMORY = ESPI_GP_MEMORY };
 static const double ARMIJO = 1e-4, ROUNDING = 1e-12;
 static const double LONGEST = 3.0; /* that a variable moves in a step: 20 times its value */
 static const double ROUND = 1e-10; /* cosine of a step and the change of the gradient: below, it tells nothing */
@@ -248,13 +248,38 @@ static bool has_converged(const search *s)
     if (norm_of(s) <= tolerance * fmax(1.0, length)) return true;
     if (n >= STALL && s->value - s->past[(n - STALL) % (STALL + 1)] < tolerance) return true;
     const double gained = n > 0 ? s->value - s->past[(n - 1) % (STALL + 1)] : INFINITY;
+    double longest = 0.0;
+    for (size_t v = 0; v < s->space->variables; v++) longest = fmax(longest, fabs(s->way[v]));
+    if (s->steps > 0 && longest <= s->found->little) return true;
     return s->steps > 0 && fmax(gained, 0.5 * dot(s, s->slope, s->way)) < 0.01 * tolerance;
+}
+
+/* What is known of the curvature from before, in the first run. */
+static void recall(search *s)
+{
+    const espi_gp_curvature *c = s->found->curvature;
+    s->steps = c != NULL && s->number == 1 ? c->steps : 0;
+    if (s->steps == 0) return;
+    memcpy(s->moved, c->moved, s->steps * s->space->variables * sizeof *s->moved);
+    memcpy(s->bent, c->bent, s->steps * s->space->variables * sizeof *s->bent);
+}
+
+static void remember(const search *s)
+{
+    espi_gp_curvature *c = s->found->curvature;
+    const size_t n = s->space->variables, first = s->steps > MEMORY ? s->steps - MEMORY : 0;
+    if (c == NULL) return;
+    c->steps = s->steps - first;
+    for (size_t k = first; k < s->steps; k++) {
+        memcpy(c->moved + (k - first) * n, s->moved + k % MEMORY * n, n * sizeof *c->moved);
+        memcpy(c->bent + (k - first) * n, s->bent + k % MEMORY * n, n * sizeof *c->bent);
+    }
 }
 
 /* Steps from s->x on; *end tells how they ended. */
 static esp_status climb_on(search *s, const char **end)
 {
-    for (s->steps = 0;;) {
+    for (recall(s);;) {
         bool there;
         find_way(s);
         *end = has_converged(s) ? CONVERGED : s->iterations >= s->settings->max_iterations ? LIMIT : NULL;
@@ -291,8 +316,12 @@ static esp_status one_run(search *s)
         status = climb_on(s, &end);
     }
     s->found->iterations += s->iterations;
-    if (status == ESP_ERR_CANCELLED) s->found->end = CANCELLED;
-    else if (s->found->there && (!there || s->found->objective > best)) s->found->end = end;
+    if (status == ESP_ERR_CANCELLED) {
+        s->found->end = CANCELLED;
+    } else if (s->found->there && (!there || s->found->objective > best)) {
+        s->found->end = end;
+        remember(s);
+    }
     return status;
 }
 
