@@ -217,6 +217,18 @@ static esp_status settle(espi_gp_space *space, const espi_gp_problem *p, const e
     return status;
 }
 
+/* Conjugate gradients need more iterations the less noise there is, and soon too many: a search stays above this, of the
+ * variance of the targets. */
+static void bound_noise(espi_gp_space *space)
+{
+    static const double least = 1e-4;
+    const size_t v = space->noisy ? space->variable[space->hypers - 1] : ESPI_GP_FIXED;
+    if (v == ESPI_GP_FIXED) return;
+    espi_gp_variable *noise = &space->moving[v];
+    noise->low = fmax(noise->low, fmin(least, noise->high));
+    noise->start = fmax(noise->start, noise->low);
+}
+
 /* What the settings mean here: estimates are not worth more than a millionth per example, unless the user says so. */
 static espi_gp_settings for_rounds(const espi_gp_settings *settings, size_t n)
 {
@@ -240,6 +252,7 @@ esp_status espi_gp_iterative_search(espi_gp_space *space, const espi_gp_problem 
     double moved = INFINITY;
     found->curvature = &curvature;
     found->little = patience ? 0.0 : too_little(p->count);
+    bound_noise(space);
     if (status == ESP_OK && moves && p->count > SOME) {
         own.restarts = 0; /* these are the sample's */
         status = search_samples(space, p, settings, run, found, err);
