@@ -12,6 +12,7 @@ help:
 	@echo 'make test       build and run all tests (ten minutes)'
 	@echo 'make bench      build, then print the benchmark table'
 	@echo 'make experiments  build, then run the experiments and write docs/results.md (40 minutes)'
+	@echo 'make cuda       build build/libespalier-cuda.so, for Gaussian processes on NVIDIA GPUs (needs the CUDA toolkit)'
 	@echo 'make fuzz       run each fuzzer for FUZZ_SECONDS (now $(FUZZ_SECONDS)) seconds'
 	@echo 'make install    install below PREFIX (now $(PREFIX)); DESTDIR is put in front'
 	@echo 'make clean      remove all that was built'
@@ -43,6 +44,9 @@ experiments:
 	@$(MAKE) --no-print-directory build
 	@experiments/run
 
+cuda: build
+	@scripts/cuda
+
 fuzz:
 	@scripts/dependencies.sh test
 	@scripts/fuzz $(FUZZ_SECONDS)
@@ -53,4 +57,4 @@ install: build
 clean:
 	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz build-python build-bare dist
 
-.PHONY: all help build demo check test bench experiments fuzz install clean
+.PHONY: all help build demo check test bench experiments cuda fuzz install clean
