@@ -1,0 +1,97 @@
+"""Molecules as JSON Lines, for espalier: python3 examples/smiles.py [--target FIELD] [--smiles FIELD] FILE.csv >data.jsonl
+
+A line has `y`, a number from the CSV file, and two views of the molecule. `tokens` are the atoms, bonds, branches and ring
+numbers of its SMILES, in order. `tree` is the spanning tree that the SMILES describes. A node is an atom, with the bond
+that leads to it unless that is single or aromatic; a bond that closes a ring is a leaf `@ATOM` at both ends. Rows without
+a number are left out.
+"""
+
+import argparse
+import csv
+import json
+import re
+
+TOKEN = re.compile(r"\[[^\]]*\]|Br|Cl|[BCNOPSFIbcnops*]|%\d\d|\d|[-=#$:/\\().~]")
+ATOM = re.compile(r"\[\d*(?P<element>se|as|[A-Z][a-z]?|[bcnops*])@*(?P<hydrogen>H\d*)?(?P<charge>[-+]*\d*)[^\]]*\]")
+
+
+def tokens(smiles):
+    found = TOKEN.findall(smiles)
+    if "".join(found) != smiles:
+        raise ValueError(f"'{smiles}' is not SMILES")
+    return found
+
+
+def name(token):
+    """The label of an atom: element and charge, and the hydrogen of an aromatic atom; no isotope and no chirality."""
+    parts = ATOM.fullmatch(token)
+    if not parts:
+        return token
+    return parts["element"] + (parts["hydrogen"] or "" if parts["element"].islower() else "") + parts["charge"]
+
+
+def graph(smiles):
+    """Labels of the atoms; for each atom its bonds as (kind, other atom, whether it closes a ring)."""
+    labels, bonds, open_rings, branches = [], [], {}, []
+    last, kind = None, ""
+    for token in tokens(smiles):
+        if token == "(":
+            branches.append(last)
+        elif token == ")":
+            last = branches.pop()
+        elif token == ".":
+            last = None
+        elif token in "-=#$:/\\~":
+            kind = token if token in "=#$" else ""
+        elif token[0] == "%" or token.isdigit():
+            ring = token.lstrip("%")
+            if ring in open_rings:
+                other, first = open_rings.pop(ring)
+                bonds[last].append((kind or first, other, True))
+                bonds[other].append((kind or first, last, True))
+            else:
+                open_rings[ring] = last, kind
+            kind = ""
+        else:
+            labels.append(name(token))
+            bonds.append([])
+            if last is not None:
+                bonds[last].append((kind, len(labels) - 1, False))
+                bonds[-1].append((kind, last, False))
+            last, kind = len(labels) - 1, ""
+    return labels, bonds
+
+
+def written(label, children):
+    """Children are sorted, as the order in which SMILES names neighbours means nothing."""
+    return f"({' '.join([label, *sorted(children)])})" if children else label
+
+
+def tree(labels, bonds):
+    """The spanning trees of all parts below one root. An atom comes before its children, so the last is written first."""
+    texts, parts = {}, []
+    for atom in reversed(range(len(labels))):
+        children = [
+            f"@{kind}{labels[other]}" if ring else texts[other] for kind, other, ring in bonds[atom] if ring or other > atom
+        ]
+        above = [kind for kind, other, ring in bonds[atom] if not ring and other < atom]
+        texts[atom] = written("".join(above) + labels[atom], children)
+        if not above:
+            parts.append(texts[atom])
+    return written("molecule", parts)
+
+
+def views(smiles):
+    return {"tokens": " ".join(tokens(smiles)), "tree": tree(*graph(smiles))}
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--target", default="y", metavar="FIELD", help="the number to predict (default y)")
+    parser.add_argument("--smiles", default="smiles", metavar="FIELD", help="the SMILES (default smiles)")
+    parser.add_argument("file", metavar="FILE.csv")
+    given = parser.parse_args()
+    with open(given.file, newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            if row[given.target] not in ("", "nan"):
+                print(json.dumps({"y": float(row[given.target]), **views(row[given.smiles].strip())}))
