@@ -17,7 +17,7 @@ ATOM = re.compile(r"\[\d*(?P<element>se|as|[A-Z][a-z]?|[bcnops*])@*(?P<hydrogen>
 
 def tokens(smiles):
     found = TOKEN.findall(smiles)
-    if "".join(found) != smiles:
+    if not found or "".join(found) != smiles:
         raise ValueError(f"'{smiles}' is not SMILES")
     return found
 
@@ -37,14 +37,14 @@ def graph(smiles):
     for token in tokens(smiles):
         if token == "(":
             branches.append(last)
-        elif token == ")":
+        elif token == ")" and branches:
             last = branches.pop()
         elif token == ".":
             last = None
         elif token in "-=#$:/\\~":
             kind = token if token in "=#$" else ""
-        elif token[0] == "%" or token.isdigit():
-            ring = token.lstrip("%")
+        elif last is not None and (token[0] == "%" or token.isdigit()):
+            ring = token.lstrip("%0")
             if ring in open_rings:
                 other, first = open_rings.pop(ring)
                 bonds[last].append((kind or first, other, True))
@@ -52,13 +52,17 @@ def graph(smiles):
             else:
                 open_rings[ring] = last, kind
             kind = ""
-        else:
+        elif token[0] in "[*" or token.isalpha():
             labels.append(name(token))
             bonds.append([])
             if last is not None:
                 bonds[last].append((kind, len(labels) - 1, False))
                 bonds[-1].append((kind, last, False))
             last, kind = len(labels) - 1, ""
+        else:
+            raise ValueError(f"'{smiles}': '{token}' has no atom or branch before it")
+    if open_rings or branches:
+        raise ValueError(f"'{smiles}' has a ring or a branch that does not end")
     return labels, bonds
 
 
@@ -92,6 +96,10 @@ if __name__ == "__main__":
     parser.add_argument("file", metavar="FILE.csv")
     given = parser.parse_args()
     with open(given.file, newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
+        reader = csv.DictReader(file)
+        for row in reader:
             if row[given.target] not in ("", "nan"):
-                print(json.dumps({"y": float(row[given.target]), **views(row[given.smiles].strip())}))
+                try:
+                    print(json.dumps({"y": float(row[given.target]), **views(row[given.smiles].strip())}))
+                except ValueError as error:
+                    parser.exit(1, f"{given.file}:{reader.line_num}: {error}\n")
