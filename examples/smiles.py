@@ -1,9 +1,9 @@
-"""Molecules as JSON Lines, for espalier: python3 examples/smiles.py [--target FIELD] [--smiles FIELD] FILE.csv >data.jsonl
+"""Molecules as JSON Lines, for espalier: python3 examples/smiles.py [--target FIELD] FILE.csv >data.jsonl
 
-A line has `y`, a number from the CSV file, and two views of the molecule. `tokens` are the atoms, bonds, branches and ring
-numbers of its SMILES, in order. `tree` is the spanning tree that the SMILES describes. A node is an atom, with the bond
-that leads to it unless that is single or aromatic; a bond that closes a ring is a leaf `@ATOM` at both ends. Rows without
-a number are left out.
+A line has `y`, a number from the CSV file, and two views of the molecule. `tokens` are the atoms, bonds, branches and
+ring numbers of its SMILES, in order. `tree` is the spanning tree that the SMILES describes. A node is an atom, with the
+bond that leads to it unless that is single or aromatic; a bond that closes a ring is a leaf `@ATOM` at both ends. Rows
+without a number are left out.
 """
 
 import argparse
@@ -32,7 +32,10 @@ def name(token):
 
 def graph(smiles):
     """Labels of the atoms; for each atom its bonds as (kind, other atom, whether it closes a ring)."""
-    labels, bonds, open_rings, branches = [], [], {}, []
+    labels: list[str] = []
+    bonds: list[list[tuple]] = []
+    open_rings: dict[str, tuple] = {}
+    branches: list[int | None] = []
     last, kind = None, ""
     for token in tokens(smiles):
         if token == "(":
@@ -72,12 +75,12 @@ def written(label, children):
 
 
 def tree(labels, bonds):
-    """The spanning trees of all parts below one root. An atom comes before its children, so the last is written first."""
-    texts, parts = {}, []
+    """The spanning trees of all parts below one root. Children come after their parent: the last is written first."""
+    texts: dict[int, str] = {}
+    parts = []
     for atom in reversed(range(len(labels))):
-        children = [
-            f"@{kind}{labels[other]}" if ring else texts[other] for kind, other, ring in bonds[atom] if ring or other > atom
-        ]
+        below = [bond for bond in bonds[atom] if bond[2] or bond[1] > atom]
+        children = [f"@{kind}{labels[other]}" if ring else texts[other] for kind, other, ring in below]
         above = [kind for kind, other, ring in bonds[atom] if not ring and other < atom]
         texts[atom] = written("".join(above) + labels[atom], children)
         if not above:

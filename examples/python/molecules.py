@@ -1,7 +1,7 @@
 """Bayesian optimisation: which molecule should be measured next, if the best one is to be found soon?
 
-The molecules are the photoswitches of Griffiths et al. (2022) where ../shared/data has them; ESPALIER_DATA names another
-folder. The aim is the longest wavelength. Otherwise molecules are put together from pieces, and the aim is a made number.
+The molecules are the photoswitches of Griffiths et al. (2022) where ../shared/data has them; ESPALIER_DATA names
+another folder. The aim is the longest wavelength. Otherwise they are put together from pieces, and the aim is made.
 """
 
 import argparse
@@ -60,8 +60,9 @@ def search(seed, steps, guided):
 runs, steps = (20, 40) if arguments.full else (5, 20)
 names = {"at random": False, "expected improvement": True}
 curves = {name: np.mean([search(i, steps, guided) for i in range(runs)], axis=0) for name, guided in names.items()}
+print("measurements after the first ten:" + "".join(f"{step:8}" for step in range(0, steps + 1, steps // 4)))
 for name, curve in curves.items():
-    print(f"{name:20} best after ten and {steps // 4}, {steps} more: {curve[0]:.1f} {curve[steps // 4]:.1f} {curve[-1]:.1f}")
+    print(f"{name + ', best:':33}" + "".join(f"{value:8.1f}" for value in curve[:: steps // 4]))
 
 if arguments.picture:
     import matplotlib.pyplot as plt
