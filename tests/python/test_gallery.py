@@ -113,9 +113,18 @@ def test_postediting(data, tmp_path):
     assert all(int(inside) > 80 for _, _, inside in rows)
 
 
+@draws
+def test_molecules(data, tmp_path):
+    output = run("molecules", tmp_path, ESPALIER_DATA=str(data))
+    found = re.findall(r"^(at random|expected \w+), best: ([0-9. ]+)$", output, re.M)
+    best = {name: values.split() for name, values in found}
+    assert best["at random"][0] == best["expected improvement"][0]  # they start with the same molecules
+    assert float(best["expected improvement"][-1]) > float(best["at random"][-1])
+
+
 def test_examples_are_short_and_described():
     gallery = (ROOT / "docs" / "python" / "gallery.md").read_text(encoding="utf-8")
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6
     for example in EXAMPLES:
         text = example.read_text(encoding="utf-8")
         assert len(text.splitlines()) < 90, example.name
