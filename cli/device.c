@@ -10,12 +10,12 @@ const char *const cli_device_names[] = {"auto", "cpu", "cuda", NULL};
 
 static esp_device *opened; /* by this process, once */
 
-/* Says what is missing: where a GPU was asked for, or where there is a plugin that cannot be used. */
+/* Says what is missing: where a GPU was asked for, or where there is a plugin that is broken or of another version. */
 static void open_device(const cli_settings *settings)
 {
     esp_error error;
     if (opened != NULL || esp_device_open("cuda", &opened, &error) == ESP_OK) return;
-    if (settings->device == CUDA || error.system != ENOENT)
+    if (settings->device == CUDA || (error.system != ENOENT && error.system != ENODEV))
         cli_note(settings, "the processor does all the work: %s", error.message);
     else cli_detail(settings, "no GPU: %s", error.message);
 }

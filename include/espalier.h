@@ -74,7 +74,7 @@ typedef struct esp_run {
 
 /* Opens a device by name: "cuda" is the first GPU that CUDA lists. ESP_ERR_IO, with the reason in one sentence, where
  * there is none to use: the plugin libespalier-cuda.so is not installed (error->system is ENOENT), it belongs to
- * another version, or there is no driver or no GPU. It takes a few tenths of a second: open it once. */
+ * another version, or there is no driver or no GPU (ENODEV). It takes a few tenths of a second: open it once. */
 ESP_API esp_status esp_device_open(const char *name, esp_device **out, esp_error *err);
 ESP_API const char *esp_device_name(const esp_device *device); /* "NVIDIA H200" */
 ESP_API size_t esp_device_memory(const esp_device *device);    /* bytes that were free when it was opened */

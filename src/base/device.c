@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -36,7 +37,9 @@ esp_status espi_device_open(const char *folder, const char *name, esp_device **o
     device->table = (const espi_device_table *)(const void *)head;
     if (device->table->open(&device->state, device->name, &device->memory, why) != ESPI_DEVICE_OK) {
         espi_free(device);
-        return espi_fail(err, ESP_ERR_IO, "%s", why);
+        espi_fail(err, ESP_ERR_IO, "%s", why);
+        if (err != NULL) err->system = ENODEV;
+        return ESP_ERR_IO;
     }
     pthread_mutex_init(&device->lock, NULL);
     *out = device;

@@ -217,8 +217,8 @@ static esp_status settle(espi_gp_space *space, const espi_gp_problem *p, const e
     return status;
 }
 
-/* Conjugate gradients need more iterations the less noise there is, and soon too many: a search stays above this, of the
- * variance of the targets. */
+/* Conjugate gradients need more iterations the less noise there is, and soon too many: a search stays above this, of
+ * the variance of the targets. */
 static void bound_noise(espi_gp_space *space)
 {
     static const double least = 1e-4;
