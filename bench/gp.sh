@@ -47,4 +47,15 @@ for label in S NP VP PP SBAR ADJP ADVP QP PRT; do nine="$nine, lambda.$label=0.4
     # shellcheck disable=SC2086 # several words
     "$bench" optimum "$work/all.jsonl" "$((repeats < 3 ? repeats : 3))" "1*norm(sst($side))" $threads |
         while read -r line; do row "$line"; done
+    echo
+    echo 'One log likelihood with its gradient, step by step (`1*norm(sst)`, all examples), seconds. `cuda` is all cores and a GPU, where there is one; copies to' \
+        'and from it are part of the factor and the inverse.'
+    echo
+    table "examples${tab}threads${tab}all${tab}matrix${tab}factor${tab}solution${tab}inverse${tab}gradient"
+    ways="1 $(nproc)"
+    head -n 10 "$work/all.jsonl" >"$work/part.jsonl"
+    if "$bench" steps "$work/part.jsonl" 1 "norm(sst($side))" cuda >/dev/null 2>&1; then ways="$ways cuda"; fi
+    # shellcheck disable=SC2086 # several words
+    "$bench" steps "$work/all.jsonl" "$((repeats < 5 ? repeats : 5))" "1*norm(sst($side))" $ways |
+        while read -r line; do row "$line"; done
 } | tee "$out"
