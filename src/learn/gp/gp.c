@@ -301,7 +301,7 @@ static esp_status learn(training *t, const espi_problem *p, bool keep, esp_error
                      ? espi_gp_inducing_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
                  : t->problem.iterative != NULL
                      ? espi_gp_iterative_search(&t->space, &t->problem, &own, keep, p->run, &t->found, err)
-                     : espi_gp_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
+                     : espi_gp_exact_search(&t->space, &t->problem, t->likelihood, &own, p->run, &t->found, err);
     if (status == ESP_ERR_CANCELLED && keep && t->found.there) {
         t->cancelled = true;
         status = ESP_OK;

@@ -171,6 +171,22 @@ typedef struct espi_gp_found {
 esp_status espi_gp_search(espi_gp_space *space, const espi_gp_problem *problem, const espi_gp_likelihood *likelihood,
                           const espi_gp_settings *settings, const esp_run *run, espi_gp_found *found, esp_error *err);
 
+/* False if memory is out; then and always there is something to free. */
+bool espi_gp_curvature_make(espi_gp_curvature *curvature, size_t variables);
+void espi_gp_curvature_free(espi_gp_curvature *curvature);
+/* Exact searches on samples of the examples, of which there are more than ESPI_GP_SOME: the best values become the
+ * starts of the variables, and found->curvature that of all examples. */
+enum { ESPI_GP_SOME = 1500 };
+esp_status espi_gp_search_samples(espi_gp_space *space, const espi_gp_problem *problem,
+                                  const espi_gp_settings *settings, const esp_run *run, espi_gp_found *found,
+                                  esp_error *err);
+/* Of ln values: a step that is not worth an estimated likelihood of n examples. */
+double espi_gp_too_little(size_t n);
+/* espi_gp_search, which begins on samples where numbers are learned from many examples without restarts. */
+esp_status espi_gp_exact_search(espi_gp_space *space, const espi_gp_problem *problem,
+                                const espi_gp_likelihood *likelihood, const espi_gp_settings *settings,
+                                const esp_run *run, espi_gp_found *found, esp_error *err);
+
 /* The same with espi_gp_inducing: pivots are drawn at the first values, and again at the best ones, from which the
  * search goes on; what has the higher bound counts. problem->inducing is zeros at first. It is set to the pivots of the
  * best point and, if that is wanted (`keep`) or no one cancels, solved there. `found` is as in espi_gp_search. */
