@@ -66,7 +66,7 @@ typedef struct cli_command {
 
 extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_explain, cli_info,
     cli_convert, cli_grammar, cli_sample, cli_srl;
-extern const cli_command cli_report;
+extern const cli_command cli_report, cli_index, cli_search, cli_pairs;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
 extern const cli_command *const cli_commands[];
@@ -127,6 +127,13 @@ int cli_kernel(const char *expression, esp_kernel **out);
  * (or NULL) only what is wrong about both. */
 void cli_kernel_notes(const cli_settings *settings, const esp_kernel *kernel, const esp_dataset *data,
                       const esp_dataset *other);
+
+/* ---- search (search.c) */
+
+/* The number that an option gives; CLI_USAGE after a sentence if it is none. */
+int cli_similarity(const char *option, const char *text, double *value);
+/* An example of an index: its name or its number. */
+void cli_example(FILE *file, const esp_index *index, size_t example);
 
 /* ---- classes of data (classes.c) */
 
