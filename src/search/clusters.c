@@ -130,27 +130,24 @@ static sort_key *list_members(clustering *c, size_t count[2])
 }
 
 /* Puts the representative first, and asks for the similarities to it. */
-static esp_status represent(const clustering *c, esp_hit *member, size_t count, const esp_run *run, esp_error *err)
+static esp_status represent(const clustering *c, espi_pair_asker *asker, esp_hit *member, size_t count, esp_error *err)
 {
-    size_t best = 0, *other = espi_alloc(count, sizeof *other);
-    double *value = espi_alloc(count, sizeof *value);
-    esp_status status = other == NULL || value == NULL ? espi_no_memory(err) : ESP_OK;
+    size_t best = 0;
+    esp_status status = ESP_OK;
     for (size_t i = 1; i < count; i++)
         if (c->sum[c->list.twin[member[i].example]] > c->sum[c->list.twin[member[best].example]]) best = i;
     const size_t chosen = member[best].example;
     memmove(member + 1, member, best * sizeof *member);
     member[0].example = chosen;
-    for (size_t i = 0; status == ESP_OK && i < count; i++) other[i] = member[i].example;
-    if (status == ESP_OK) status = espi_pair_values(c->index, chosen, other, count, run, value, err);
-    for (size_t i = 0; status == ESP_OK && i < count; i++) member[i].similarity = value[i];
-    espi_free(other);
-    espi_free(value);
+    for (size_t i = 0; status == ESP_OK && i < count; i++)
+        status = espi_pair_ask(asker, chosen, member[i].example, &member[i].similarity, err);
     return status;
 }
 
 static esp_status collect(clustering *c, const esp_run *run, esp_clusters *out, esp_error *err)
 {
     size_t count[2];
+    espi_pair_asker *asker = NULL;
     sort_key *key = list_members(c, count);
     out->start = espi_alloc(count[1] + 1, sizeof *out->start);
     out->member = espi_alloc(count[0], sizeof *out->member);
@@ -160,11 +157,13 @@ static esp_status collect(clustering *c, const esp_run *run, esp_clusters *out, 
         out->member[i] = (esp_hit){.example = key[i].example};
     }
     if (status == ESP_OK) out->start[out->count] = count[0];
+    if (status == ESP_OK) status = espi_pair_asker_new(c->index, run, &asker, err);
     for (size_t i = 0; status == ESP_OK && i < out->count; i++) {
         status = espi_progress(run, "choosing representatives", (double)i / (double)out->count, err);
         if (status == ESP_OK)
-            status = represent(c, out->member + out->start[i], out->start[i + 1] - out->start[i], run, err);
+            status = represent(c, asker, out->member + out->start[i], out->start[i + 1] - out->start[i], err);
     }
+    espi_pair_asker_free(asker);
     espi_free(key);
     return status;
 }

@@ -22,8 +22,10 @@ esp_status espi_pairs_of_kinds(const esp_index *index, double above, bool no_bou
                                espi_pair_list *out, esp_error *err);
 void espi_pair_list_free(espi_pair_list *list);
 
-/* The similarities of example `row` and some others. */
-esp_status espi_pair_values(const esp_index *index, size_t row, const size_t *other, size_t count, const esp_run *run,
-                            double *value, esp_error *err);
+/* Similarities of pairs that are asked for one by one; those of one `row` should come together. */
+typedef struct espi_pair_asker espi_pair_asker;
+esp_status espi_pair_asker_new(const esp_index *index, const esp_run *run, espi_pair_asker **out, esp_error *err);
+void espi_pair_asker_free(espi_pair_asker *asker);
+esp_status espi_pair_ask(espi_pair_asker *asker, size_t row, size_t other, double *value, esp_error *err);
 
 #endif

@@ -170,36 +170,3 @@ esp_status espi_pairs_of_kinds(const esp_index *index, double above, bool no_bou
     if (status != ESP_OK) espi_pair_list_free(out);
     return status;
 }
-
-esp_status espi_pair_values(const esp_index *x, size_t row, const size_t *other, size_t count, const esp_run *run,
-                            double *value, esp_error *err)
-{
-    pair_job j = {.index = x};
-    pair_worker w = {0};
-    espi_listed_tree tree;
-    esp_status status = ESP_OK;
-    if (x->by_trees) {
-        status = espi_index_decay(x, &j.lambda, &j.alpha, err);
-        j.decay = (espi_decay){.lambda = j.lambda, .alpha = j.alpha};
-        if (status == ESP_OK &&
-            (!espi_listed_tree_get(&x->trees.list, row, &tree) || !espi_listed_tree_check(&tree, x->trees.groups)))
-            status = espi_index_wrong(x->file, err);
-        if (status == ESP_OK)
-            status = espi_tree_query_set(&w.trees.query, &x->trees, &tree, &j.decay, x->trees.groups, err);
-    } else {
-        status = espi_workspace_new(x->bound, run, &w.workspace, err);
-    }
-    for (size_t i = 0; status == ESP_OK && i < count; i++) {
-        if (x->by_trees) {
-            status = espi_tree_search_value(&w.trees, x, other[i], &value[i], err);
-            continue;
-        }
-        status = espi_bound_row(w.workspace, x->bound->kernel->ops - 1, row, other[i], other[i] + 1, &value[i], err);
-        if (status == ESP_OK) value[i] = espi_similarity(value[i]);
-    }
-    espi_tree_search_free(&w.trees);
-    espi_workspace_free(w.workspace);
-    espi_free(j.lambda);
-    espi_free(j.alpha);
-    return status;
-}

@@ -75,7 +75,8 @@ static esp_status choose_lists(espi_tree_search *s, const esp_index *x, double l
     /* Only of normalised kernels a part of the query bounds what it can give. */
     if (!x->norm || !(least > 0.0)) return ESP_OK;
     if (*count > 1) qsort(s->opened, *count, sizeof *s->opened, longer);
-    const double room = least / x->weight / slack * (least / x->weight / slack);
+    /* To close less than could be closed makes the bounds of the others closer. */
+    const double part = least / x->weight / slack, room = 0.5 * part * part;
     double sum = 0.0;
     for (; *from < *count; (*from)++) {
         const double square = s->opened[*from].weight * s->opened[*from].weight;
@@ -137,34 +138,43 @@ static esp_status try_tree(espi_tree_search *s, const esp_index *x, size_t tree,
     return espi_best_add(best, tree, value) ? ESP_OK : espi_no_memory(err);
 }
 
-/* Candidates whose bound is at least that of the k-th largest come to the front, in their order; how many. Bounds are
- * looked at in halves of the range that is left, as a sort of all would take longer than what follows. */
-static size_t front(struct espi_candidate *c, size_t count, size_t k)
+/* Moves the candidates of range low .. high-1 whose bound is above the pivot (`equal`: or the pivot) to its front;
+ * where they end. */
+static size_t divide(struct espi_candidate *c, size_t low, size_t high, double pivot, bool equal)
 {
-    size_t low = 0, high = count; /* the k-th is among these; all before them are at least as large */
-    while (high - low > 1 && high > k) {
-        const double pivot = c[low + (high - low) / 2].bound;
-        size_t i = low, j = high;
-        while (i < j) {
-            if (!(c[i].bound < pivot)) {
-                i++;
-                continue;
-            }
-            j--;
-            const struct espi_candidate t = c[i];
-            c[i] = c[j];
-            c[j] = t;
+    while (low < high) {
+        if (c[low].bound > pivot || (equal && !(c[low].bound < pivot))) {
+            low++;
+            continue;
         }
-        /* c[low .. i) are at least the pivot, which is one of them. */
-        if (i == high) break; /* the pivot is the smallest: nothing to divide */
-        if (i < k) low = i;
-        else high = i;
+        high--;
+        const struct espi_candidate t = c[low];
+        c[low] = c[high];
+        c[high] = t;
     }
-    return high;
+    return low;
 }
 
-/* The trees that were met, in the order of their bounds: first as many as are wanted, which mostly sets a bar that few
- * others reach. */
+/* Moves the k candidates with the largest bounds to the front, 0 < k < count, as quicksort would. */
+static void front(struct espi_candidate *c, size_t count, size_t k)
+{
+    size_t low = 0,
+           high = count; /* place k - 1 lies in this range; all before it are at least as large as all behind */
+    while (high - low > 1) {
+        const double pivot = c[low + (high - low) / 2].bound;
+        const size_t above = divide(c, low, high, pivot, false);
+        if (k <= above) {
+            high = above;
+            continue;
+        }
+        const size_t equal = divide(c, above, high, pivot, true);
+        if (k <= equal || equal == low) return; /* the k-th is the pivot */
+        low = equal;
+    }
+}
+
+/* The trees that were met, in the order of their bounds. Few of them are tried, as a rule, so that they are sorted a
+ * part at a time. */
 static esp_status try_met(espi_tree_search *s, const esp_index *x, size_t met, double closed, size_t not,
                           espi_best *best, esp_error *err)
 {
@@ -177,15 +187,18 @@ static esp_status try_met(espi_tree_search *s, const esp_index *x, size_t met, d
         const double bound = bound_of(s, x, s->met[i], closed);
         if (s->met[i] != not &&!(bound < best->above)) c[left++] = (struct espi_candidate){bound, s->met[i]};
     }
-    for (size_t part = best->most < left ? front(c, left, best->most) : left; status == ESP_OK && done < left;) {
-        if (part > done + 1) qsort(c + done, part - done, sizeof *c, by_bound);
-        for (; status == ESP_OK && done < part && !(c[done].bound < espi_best_bar(best)); done++)
+    for (size_t part = best->most / 2 + 16; status == ESP_OK && done < left; part *= 2) {
+        const size_t end = part < left - done ? done + part : left;
+        if (end < left) front(c + done, left - done, part);
+        if (end > done + 1) qsort(c + done, end - done, sizeof *c, by_bound);
+        for (; status == ESP_OK && done < end && !(c[done].bound < espi_best_bar(best)); done++)
             status = try_tree(s, x, c[done].tree, best, err);
-        if (done < part) break; /* all others have smaller bounds */
+        if (done < end) break; /* all others have smaller bounds */
         /* What can still get in, behind what is done. */
-        for (size_t i = part = done; i < left; i++)
-            if (!(c[i].bound < espi_best_bar(best))) c[part++] = c[i];
-        left = part;
+        size_t kept = done;
+        for (size_t i = done; i < left; i++)
+            if (!(c[i].bound < espi_best_bar(best))) c[kept++] = c[i];
+        left = kept;
     }
     return status;
 }
