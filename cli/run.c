@@ -53,6 +53,7 @@ static const char *remedy_of(const esp_error *error)
         const char *setting, *words;
     } all[] = {{"target", "; --target FIELD names one"},
                {"format", "; --from names one"},
+               {"id", "; --id FIELD names them"},
                {"positive", ": --positive "},
                {"epochs", ", unless --epochs 1 is given"}};
     for (size_t i = 0; error->setting != NULL && i < sizeof all / sizeof *all; i++)

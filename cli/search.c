@@ -155,8 +155,8 @@ static int measure(const search_job *job)
     const esp_status status = esp_hits_measure(job->hits, job->index, job->qrels, &m, &error);
     if (status != ESP_OK) return cli_error(status, &error);
     if (m.unknown_examples > 0)
-        cli_note(s, "%s: %zu judgements name examples that the index does not have; they count as not found",
-                 job->settings->relevant, m.unknown_examples);
+        cli_note(s, "%s: %zu judgement%s of an example that the index does not have: not found",
+                 job->settings->relevant, m.unknown_examples, m.unknown_examples == 1 ? "" : "s");
     if (m.unjudged > 0)
         cli_note(s, "%zu quer%s no relevant example and count%s for nothing", m.unjudged,
                  m.unjudged == 1 ? "y has" : "ies have", m.unjudged == 1 ? "s" : "");
