@@ -17,7 +17,7 @@ static const cli_option options[] = {
     {.name = "kernel", .letter = 'k', .kind = CLI_TEXT, .offset = offsetof(search_settings, kernel),
      .argument = "EXPR", .help = "search in data instead of an index, with this kernel expression"},
     {.name = "top", .kind = CLI_NUMBER, .offset = offsetof(search_settings, top), .argument = "K",
-     .least = 1, .most = UINT32_MAX, .default_value = "10", .help = "the K most similar examples (default: 10)"},
+     .least = 1, .most = UINT32_MAX, .default_value = "10", .help = "the K most similar examples"},
     {.name = "above", .kind = CLI_TEXT, .offset = offsetof(search_settings, above), .argument = "S",
      .help = "only examples whose similarity is S or more"},
     {.name = "id", .kind = CLI_TEXT, .offset = offsetof(search_settings, id), .argument = "FIELD",

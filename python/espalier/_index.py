@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _espalier
 from ._core import Progress, Run, decode, encode, encode_path
-from ._data import to_dataset
+from ._data import Dataset, to_dataset
 from ._expression import scan
 from ._kernel import Kernel, as_kernel
 from ._tags import ExampleTags
@@ -83,7 +83,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         data = to_dataset(X, columns=columns, run=self._run())
         field = None if self.id is None else encode(self.id)
         self._adopt(_espalier.index_new(kernel._handle, data._handle, field, *self._run()))
-        self._fitted = data
+        self._fitted: Dataset | None = data
         return self
 
     def add(self, X: Any) -> Index:
@@ -113,7 +113,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         self.n_samples_fit_: int = count
         self.kernel_: str = decode(kernel)
         self._field = None if field is None else decode(field)
-        self._fitted: Any = None
+        self._fitted = None
 
     @property
     def ids_(self) -> list[str] | None:
@@ -255,7 +255,9 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     def _check_distances(self) -> None:
         check_is_fitted(self, "n_samples_fit_")
         if not _is_unit(self.kernel_):
-            raise ValueError(f"distances need a kernel with K(x, x) = 1, such as norm({self.kernel_}); search takes any")
+            raise ValueError(
+                f"distances need a kernel with K(x, x) = 1, such as norm({self.kernel_}); search takes any"
+            )
 
     @staticmethod
     def _check_mode(mode: str) -> None:
@@ -284,7 +286,8 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
 
 
 def _distance(similarity: Array) -> Array:
-    return np.sqrt(np.maximum(2 - 2 * similarity, 0))
+    distance: Array = np.sqrt(np.maximum(2 - 2 * similarity, 0))
+    return distance
 
 
 def _without_self(example: Array, similarity: Array) -> tuple[Array, Array]:

@@ -106,7 +106,8 @@ class Kernel:
         square = self.diag(rows)[:, None] + self.diag(cols)[None, :] - 2 * self._gram(rows, None if Y is None else cols)
         if Y is None:
             np.fill_diagonal(square, 0)
-        return np.sqrt(np.maximum(square, 0))
+        distance: Array = np.sqrt(np.maximum(square, 0))
+        return distance
 
     def _warn(self, data: Dataset) -> None:
         """What may be wrong though it can be computed, such as grammar rules that match nothing."""

@@ -260,7 +260,7 @@ static bool post(espi_tree_index *x, const divided *chunk, size_t chunks)
     size_t total = 0;
     for (size_t c = 0; c < chunks; c++) total += chunk[c].blocks;
     uint64_t *end = own(x, x->groups, sizeof *end);
-    espi_posting *posting = own(x, total, sizeof *posting);
+    espi_tree_posting *posting = own(x, total, sizeof *posting);
     if (end == NULL || posting == NULL) return false;
     for (size_t c = 0; c < chunks; c++)
         for (size_t b = 0; b < chunk[c].blocks; b++) end[chunk[c].block[b].group]++;
@@ -273,7 +273,7 @@ static bool post(espi_tree_index *x, const divided *chunk, size_t chunks)
         for (size_t b = 0, tree = c * CHUNK; b < chunk[c].blocks; b++) {
             while (b >= chunk[c].end[tree % CHUNK]) tree++;
             const espi_block *block = &chunk[c].block[b];
-            posting[end[block->group]++] = (espi_posting){(uint32_t)tree, round_up(block->value)};
+            posting[end[block->group]++] = (espi_tree_posting){(uint32_t)tree, round_up(block->value)};
         }
     x->posting_end = end;
     x->posting = posting;

@@ -22,10 +22,10 @@
 #include "kernel/expression/kernel.h"
 #include "kernel/tree/dag.h"
 
-typedef struct espi_posting {
+typedef struct espi_tree_posting {
     uint32_t tree;
     float weight;
-} espi_posting;
+} espi_tree_posting;
 
 /* Trees as arrays, one behind the other. Tree i has the items end[i - 1] .. end[i] - 1. */
 typedef struct espi_tree_list {
@@ -55,7 +55,7 @@ typedef struct espi_tree_index {
     size_t symbol_slots, rule_slots;         /* powers of two */
     const uint8_t *common;                   /* per group: tree_blocks.c */
     const uint64_t *posting_end;             /* per group */
-    const espi_posting *posting;
+    const espi_tree_posting *posting;
     size_t postings;
     const double *self;           /* per tree: K(x, x) = self * 2^self_exponent */
     const int64_t *self_exponent; /* 0 where self is a plain double */

@@ -94,7 +94,7 @@ static bool add_lists(espi_tree_search *s, const esp_index *x, size_t from, size
     for (size_t i = from; i < count; i++) {
         const struct espi_opened *list = &s->opened[i];
         for (size_t p = list->first; p < list->end; p++) {
-            const espi_posting post = x->trees.posting[p];
+            const espi_tree_posting post = x->trees.posting[p];
             const double weight = (double)post.weight;
             if (post.tree >= limit) {
                 if (post.tree >= s->trees) return false;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,7 +151,8 @@ def test_what_is_refused(trees, tmp_path):
     index = Index("norm(sst)").fit(trees[:5])
     with pytest.raises(ValueError, match="there are 5 examples"):
         index.kneighbors(trees[:2], 6)
-    for wrong in (0, -1, 1.5, "3"):
+    wrongs: list[Any] = [0, -1, 1.5, "3"]
+    for wrong in wrongs:
         with pytest.raises(ValueError, match="allowed is a whole number"):
             index.kneighbors(trees[:2], wrong)
         with pytest.raises(ValueError, match="allowed is a whole number"):
