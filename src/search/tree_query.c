@@ -71,8 +71,12 @@ static bool fill_runs(espi_tree_query *q)
             ok = add_run(q, (struct espi_query_run){.group = group, .first = (uint32_t)i});
         if (ok) q->place[(uint32_t)q->member[i]] = q->run[q->runs - 1].count++;
     }
-    for (size_t i = 0; ok && i < t->words; i++)
-        ok = add_run(q, (struct espi_query_run){.group = t->word_group[i], .words = t->word_count[i]});
+    for (size_t i = 0; ok && i < t->words; i++) {
+        const uint32_t group = t->word_group[i], number = group < q->index->groups ? q->local[group] : 0;
+        /* In a file that is wrong a group may have nodes and words, or occur twice. */
+        if (number > 0) q->run[number - 1].words += t->word_count[i];
+        else ok = add_run(q, (struct espi_query_run){.group = group, .words = t->word_count[i]});
+    }
     return ok;
 }
 
