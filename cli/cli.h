@@ -67,7 +67,7 @@ typedef struct cli_command {
 
 extern const cli_command cli_gram, cli_train, cli_predict, cli_cv, cli_tune, cli_mine, cli_explain, cli_info,
     cli_convert, cli_grammar, cli_sample, cli_srl;
-extern const cli_command cli_report;
+extern const cli_command cli_report, cli_index, cli_search, cli_pairs;
 
 /* The commands, ending with NULL, and the option tables that several of them share. */
 extern const cli_command *const cli_commands[];
@@ -141,6 +141,13 @@ extern const char *const cli_device_names[];
 /* Lets the run use the GPU, if --device and the learner do and there is one; else says why not. */
 void cli_device(const cli_settings *settings, const char *learner, size_t examples, esp_run *run);
 void cli_device_end(void);
+
+/* ---- search (search.c) */
+
+/* The number that an option gives; CLI_USAGE after a sentence if it is none. */
+int cli_similarity(const char *option, const char *text, double *value);
+/* An example of an index: its name or its number. */
+void cli_example(FILE *file, const esp_index *index, size_t example);
 
 /* ---- classes of data (classes.c) */
 

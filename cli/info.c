@@ -176,8 +176,26 @@ static int print_model(const char *path, bool whole, size_t top)
     return CLI_OK;
 }
 
+static int print_index(const char *path)
+{
+    esp_index *index = NULL;
+    char *text = NULL;
+    esp_error error;
+    esp_status status = esp_index_read(path, NULL, &index, &error);
+    if (status == ESP_OK) status = esp_index_summary(index, &text, &error);
+    if (status == ESP_OK) {
+        print_text("file", path);
+        print_text("format", "index");
+        fputs(text, stdout);
+    }
+    esp_text_free(text);
+    esp_index_free(index);
+    return status == ESP_OK ? CLI_OK : cli_error(status, &error);
+}
+
 static int print_file(const info_settings *s, const char *path)
 {
+    if (esp_index_recognise(path)) return print_index(path);
     if (esp_model_recognise(path)) return print_model(path, s->common.verbose, (size_t)s->top);
     esp_dataset *data = NULL;
     int code = cli_read(&s->common, path, &data);
@@ -194,7 +212,8 @@ static int run_info(const cli_settings *settings)
     if (s->kernels) print_kernels();
     if (s->learners) print_learners();
     if (s->kernels || s->learners) return CLI_OK;
-    if (settings->operands == 0) return cli_usage("a file is missing: the usage is 'espalier info DATA|MODEL...'");
+    if (settings->operands == 0)
+        return cli_usage("a file is missing: the usage is 'espalier info DATA|MODEL|INDEX...'");
     int code = CLI_OK;
     for (size_t i = 0; code == CLI_OK && i < settings->operands; i++) code = print_file(s, settings->operand[i]);
     return code;
@@ -202,8 +221,8 @@ static int run_info(const cli_settings *settings)
 
 const cli_command cli_info = {
     .name = "info",
-    .usage = "DATA|MODEL...",
-    .summary = "what a data file or a model holds, in words and numbers",
+    .usage = "DATA|MODEL|INDEX...",
+    .summary = "what a data file, a model or an index holds",
     .text = "Prints lines of a key and a value, separated by a TAB. A line 'file' opens each file, a line 'column' "
             "each of its columns; docs/cli.md describes the keys.",
     .examples = "espalier info questions.jsonl\n"

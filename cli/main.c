@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-const cli_command *const cli_commands[] = {&cli_gram,    &cli_train,   &cli_predict, &cli_cv,   &cli_tune,
-                                           &cli_mine,    &cli_explain, &cli_report,  &cli_info, &cli_convert,
-                                           &cli_grammar, &cli_sample,  &cli_srl,     NULL};
+const cli_command *const cli_commands[] = {
+    &cli_gram,    &cli_train,   &cli_predict, &cli_cv,  &cli_tune,  &cli_mine,   &cli_explain, &cli_report, &cli_info,
+    &cli_convert, &cli_grammar, &cli_sample,  &cli_srl, &cli_index, &cli_search, &cli_pairs,   NULL};
 
 static const cli_command *find_command(const char *name)
 {

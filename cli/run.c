@@ -53,6 +53,7 @@ static const char *remedy_of(const esp_error *error)
         const char *setting, *words;
     } all[] = {{"target", "; --target FIELD names one"},
                {"format", "; --from names one"},
+               {"id", "; --id FIELD names them"},
                {"positive", ": --positive "},
                {"epochs", ", unless --epochs 1 is given"}};
     for (size_t i = 0; error->setting != NULL && i < sizeof all / sizeof *all; i++)
@@ -250,7 +251,9 @@ int cli_check_output(const char *path, const cli_settings *settings)
             if (S_ISREG(st.st_mode) && stat(settings->operand[i], &in) == 0 && in.st_dev == st.st_dev &&
                 in.st_ino == st.st_ino)
                 return cli_usage("%s is what is read; writing to it would replace the %s", path,
-                                 esp_model_recognise(path) ? "model" : "data");
+                                 esp_model_recognise(path)   ? "model"
+                                 : esp_index_recognise(path) ? "index"
+                                                             : "data");
         if (S_ISDIR(st.st_mode)) return cli_fail("%s: is a directory, not a file to write to", path);
         if (access(path, W_OK) != 0) return cli_fail("%s: %s", path, strerror(errno));
         if (!S_ISREG(st.st_mode)) return CLI_OK;

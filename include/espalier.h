@@ -750,6 +750,121 @@ ESP_API double esp_explanation_share(const esp_explanation *explanation, size_t 
  * whose number is told (docs/explain.md). Released with esp_text_free. */
 ESP_API esp_status esp_explanation_json(const esp_explanation *explanation, char **out, esp_error *err);
 
+/* ------------------------------------------------------------------ search */
+
+/* A collection of examples prepared for search (docs/search.md): which of them are most like a query, and which are
+ * alike? Similarity is the kernel's value, mostly of norm(...), told to 41 binary digits, so that values that differ by
+ * rounding errors alone are equal. Immutable. */
+typedef struct esp_index esp_index;
+
+/* `id` names the field of the data (or their target) that names examples; NULL: none. ESP_ERR_PARSE if a name occurs
+ * twice. The data are not needed afterwards. */
+ESP_API esp_status esp_index_new(const esp_kernel *kernel, const esp_dataset *data, const char *id, const esp_run *run,
+                                 esp_index **out, esp_error *err);
+/* An index of the examples of another one and of more, with the same kernel and names: the same, to the last byte, as
+ * if all had come at once. */
+ESP_API esp_status esp_index_add(const esp_index *index, const esp_dataset *data, const esp_run *run, esp_index **out,
+                                 esp_error *err);
+ESP_API void esp_index_free(esp_index *index);
+
+/* The file appears complete or not at all; the same index gives the same bytes. */
+ESP_API esp_status esp_index_write(const esp_index *index, const char *path, esp_error *err);
+/* The bytes of that file in memory; released with esp_text_free. */
+ESP_API esp_status esp_index_bytes(const esp_index *index, char **bytes, size_t *size, esp_error *err);
+/* A damaged, truncated or hostile file, or one of a later version, is ESP_ERR_PARSE, here or where what is wrong is
+ * met. Of st, sst and sasst the file is mapped: it must not be changed in place while it is in use (to replace it by
+ * another, as esp_index_write does, is harmless). Indexes of other kernels are read and prepared again. */
+ESP_API esp_status esp_index_read(const char *path, const esp_run *run, esp_index **out, esp_error *err);
+ESP_API esp_status esp_index_parse(const void *bytes, size_t size, const char *name, const esp_run *run,
+                                   esp_index **out, esp_error *err);
+/* Whether a file starts like an index; false also if it cannot be read. */
+ESP_API bool esp_index_recognise(const char *path);
+
+ESP_API size_t esp_index_count(const esp_index *index);       /* examples */
+ESP_API const char *esp_index_kernel(const esp_index *index); /* the expression */
+/* The field that names examples, and the name of one; NULL if there are none. */
+ESP_API const char *esp_index_id_field(const esp_index *index);
+ESP_API const char *esp_index_id(const esp_index *index, size_t example);
+/* Facts about the index as "key<TAB>value" lines; released with esp_text_free. */
+ESP_API esp_status esp_index_summary(const esp_index *index, char **out, esp_error *err);
+
+/* NULL stands for all zeros. */
+typedef struct esp_search_options {
+    size_t top;     /* examples per query at most; 0: all */
+    bool threshold; /* only those whose similarity is `above` or more */
+    double above;
+    const char *id; /* the field that names queries; NULL: that of the index, if the queries have it */
+    bool others;    /* leave out the example that has the name of the query */
+    bool no_bounds; /* compute every similarity: the same result, to compare */
+} esp_search_options;
+
+typedef struct esp_hit {
+    size_t example;
+    double similarity;
+} esp_hit;
+
+/* What was found. */
+typedef struct esp_hits esp_hits;
+/* For each query the most similar examples, the best first, of equal ones the first in the collection. Exact, and the
+ * same for any number of threads. ESP_ERR_PARAM if the queries lack a column of the kernel; ESP_ERR_RANGE if a
+ * similarity is too large for a number. */
+ESP_API esp_status esp_search(const esp_index *index, const esp_dataset *queries, const esp_search_options *options,
+                              const esp_run *run, esp_hits **out, esp_error *err);
+ESP_API void esp_hits_free(esp_hits *hits);
+ESP_API size_t esp_hits_queries(const esp_hits *hits);
+/* Those of one query, and how many; they belong to `hits`. */
+ESP_API const esp_hit *esp_hits_of(const esp_hits *hits, size_t query, size_t *count);
+/* The name of a query; NULL if queries have none. */
+ESP_API const char *esp_hits_id(const esp_hits *hits, size_t query);
+/* Similarities that were computed, and those that bounds made needless. */
+ESP_API uint64_t esp_hits_computed(const esp_hits *hits, uint64_t *skipped);
+
+/* Pairs of examples of an index. */
+typedef struct esp_pair {
+    size_t first, second; /* first < second */
+    double similarity;
+} esp_pair;
+typedef struct esp_pairs esp_pairs;
+/* All pairs whose similarity is at least `above`, the best first, then by their examples. Equal examples are found by
+ * identity. ESP_ERR_MEMORY if the list needs more than run->memory. */
+ESP_API esp_status esp_pairs_find(const esp_index *index, double above, bool no_bounds, const esp_run *run,
+                                  esp_pairs **out, esp_error *err);
+ESP_API void esp_pairs_free(esp_pairs *pairs);
+ESP_API const esp_pair *esp_pairs_list(const esp_pairs *pairs, size_t *count);
+ESP_API uint64_t esp_pairs_computed(const esp_pairs *pairs, uint64_t *skipped);
+
+/* The connected components of these pairs, those of one example left out: the largest first, then by their first
+ * example. */
+typedef struct esp_clusters esp_clusters;
+ESP_API esp_status esp_clusters_find(const esp_index *index, double above, bool no_bounds, const esp_run *run,
+                                     esp_clusters **out, esp_error *err);
+ESP_API void esp_clusters_free(esp_clusters *clusters);
+ESP_API size_t esp_clusters_count(const esp_clusters *clusters);
+/* The examples of one, the representative first, with their similarity to it: that example whose similarities in the
+ * list of pairs have the largest sum. The others follow in their order. */
+ESP_API const esp_hit *esp_clusters_of(const esp_clusters *clusters, size_t cluster, size_t *count);
+ESP_API uint64_t esp_clusters_computed(const esp_clusters *clusters, uint64_t *skipped);
+
+/* Judgements: which examples are relevant to which queries, in TREC's form ("query 0 example relevance" per line). */
+typedef struct esp_qrels esp_qrels;
+ESP_API esp_status esp_qrels_read(const char *path, esp_qrels **out, esp_error *err);
+ESP_API void esp_qrels_free(esp_qrels *qrels);
+
+/* How good a search was, as trec_eval counts: means over the queries that have a relevant example in the judgements,
+ * whose list is what was found. */
+typedef struct esp_search_metrics {
+    size_t queries;          /* judged ones; the means are over these */
+    size_t unjudged;         /* queries without a relevant example */
+    size_t unknown_queries;  /* queries in the judgements that were not asked */
+    size_t unknown_examples; /* examples in the judgements of queries asked that the index does not have */
+    double mrr, map, ndcg;   /* of the whole lists */
+    double ndcg_10;          /* of the first 10 */
+    double precision_1, precision_5, precision_10;
+} esp_search_metrics;
+/* ESP_ERR_PARAM if index or queries have no names. */
+ESP_API esp_status esp_hits_measure(const esp_hits *hits, const esp_index *index, const esp_qrels *qrels,
+                                    esp_search_metrics *out, esp_error *err);
+
 /* ----------------------------------------------------------------- reports */
 
 /* What a report shows. NULL stands for all zeros. */

@@ -6,6 +6,7 @@ from ._estimators import SVC, SVR, DagPerceptron, OneClassSVM
 from ._features import NystroemFeatures, Pattern, PatternFeatures, PatternMiner
 from ._folds import Folds
 from ._gp_kernel import GPKernel
+from ._index import Hits, Index
 from ._kernel import GramTransformer, Kernel, kernels
 from ._load import load
 from ._model import Model
@@ -22,6 +23,8 @@ __all__ = [
     "GPKernel",
     "GPRegressor",
     "GramTransformer",
+    "Hits",
+    "Index",
     "Kernel",
     "Model",
     "NystroemFeatures",

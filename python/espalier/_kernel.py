@@ -98,6 +98,17 @@ class Kernel:
         _espalier.diagonal(self._handle, data._handle, diagonal, *run)
         return diagonal
 
+    def distance(self, X: Any, Y: Any = None) -> Array:
+        """Distances in the feature space of the kernel, sqrt(K(x, x) + K(y, y) - 2 K(x, y)), of all examples of X and
+        Y (or X), for estimators with ``metric="precomputed"``."""
+        rows = self.dataset(X)
+        cols = rows if Y is None else self.dataset(Y, name="Y")
+        square = self.diag(rows)[:, None] + self.diag(cols)[None, :] - 2 * self._gram(rows, None if Y is None else cols)
+        if Y is None:
+            np.fill_diagonal(square, 0)
+        distance: Array = np.sqrt(np.maximum(square, 0))
+        return distance
+
     def _warn(self, data: Dataset) -> None:
         """What may be wrong though it can be computed, such as grammar rules that match nothing."""
         text = _espalier.kernel_warning(self._handle, data._handle)

@@ -74,6 +74,6 @@ bool espy_append(PyObject *list, PyObject *item);
 /* ----------------------------------------------------------------- methods */
 
 extern PyMethodDef espy_data_methods[], espy_kernel_methods[], espy_model_methods[], espy_online_methods[],
-    espy_pattern_methods[], espy_process_methods[];
+    espy_pattern_methods[], espy_process_methods[], espy_search_methods[];
 
 #endif

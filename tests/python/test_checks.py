@@ -15,6 +15,7 @@ from espalier import (
     GPClassifier,
     GPRegressor,
     GramTransformer,
+    Index,
     NystroemFeatures,
     OneClassSVM,
 )
@@ -80,6 +81,10 @@ class VectorGram(Vectors, GramTransformer):
     pass
 
 
+class VectorIndex(Vectors, Index):
+    pass
+
+
 def _cases() -> list[Any]:
     estimators: list[BaseEstimator] = [
         VectorSVC(kernel="rbf(gamma=0.1)", C=10, threads=1),
@@ -90,6 +95,7 @@ def _cases() -> list[Any]:
         VectorGPClassifier(kernel="1*rbf(gamma=0.1)", max_iterations=20, threads=1),
         VectorNystroem(kernel="rbf"),
         VectorGram(kernel="rbf"),
+        VectorIndex(kernel="rbf", n_neighbors=1, threads=1),
     ]
     cases = []
     for estimator in estimators:

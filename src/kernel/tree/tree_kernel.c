@@ -132,12 +132,19 @@ static double value_at(const espi_leaf *leaf, uint32_t place)
     return place < shared ? leaf->value[place] : leaf->symbol[place - shared].value;
 }
 
-void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda, double *alpha)
+void espi_tree_decay_of(const espi_leaf *leaf, const char *label, size_t size, double *lambda, double *alpha)
 {
+    const espi_symbol symbol = {.text = label, .size = (uint32_t)size};
     uint32_t lambda_place, alpha_place;
-    find_places(leaf, &forest->symbols.symbol[forest->production[production].label], &lambda_place, &alpha_place);
+    find_places(leaf, &symbol, &lambda_place, &alpha_place);
     *lambda = value_at(leaf, lambda_place);
     *alpha = value_at(leaf, alpha_place);
+}
+
+void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda, double *alpha)
+{
+    const espi_symbol *label = &forest->symbols.symbol[forest->production[production].label];
+    espi_tree_decay_of(leaf, label->text, label->size, lambda, alpha);
 }
 
 bool espi_tree_decays(const espi_leaf *leaf, const espi_forest *forest, const uint32_t *shared, double *lambda,

@@ -9,6 +9,7 @@
 /* lambda and alpha of a production, by its label. */
 void espi_tree_decay(const espi_leaf *leaf, const espi_forest *forest, size_t production, double *lambda,
                      double *alpha);
+void espi_tree_decay_of(const espi_leaf *leaf, const char *label, size_t size, double *lambda, double *alpha);
 /* The same of all productions of a forest, at the places that `shared` says (NULL: their numbers), and where the values
  * stand among the parameters of the leaf (NULL: not wanted). There are far more productions than labels, and there may
  * be many values by label: each label is looked up once. False if memory is out. */

@@ -131,48 +131,6 @@ static esp_status check_process(const esp_model *m, esp_error *err)
     return check_reduction(m, err);
 }
 
-/* A vertex may stand in many places: a few bytes could describe a tree of 2^60 nodes. The engine counts nodes in 32
- * bits, and no tree that was read from data comes near the bound. */
-static esp_status check_tree_sizes(const espi_forest *f, esp_error *err)
-{
-    const uint64_t bound = ESPI_LEAF;
-    uint32_t *nodes = espi_alloc(f->vertices, sizeof *nodes);
-    if (nodes == NULL) return espi_no_memory(err);
-    for (size_t v = 0; v < f->vertices; v++) {
-        const espi_ref *child = f->child + f->vertex[v].children;
-        uint64_t sum = 1;
-        for (size_t k = 0; k < espi_production_of(f, (espi_ref)v)->arity; k++)
-            sum += espi_is_leaf(child[k]) ? 1 : nodes[child[k]];
-        nodes[v] = (uint32_t)(sum < bound ? sum : bound);
-    }
-    bool fits = true;
-    for (size_t i = 0; fits && i < f->roots; i++) fits = espi_is_leaf(f->root[i]) || nodes[f->root[i]] < bound;
-    espi_free(nodes);
-    return fits ? ESP_OK : WRONG("a tree has more than %llu nodes", (unsigned long long)bound);
-}
-
-static esp_status check_vectors(const espi_column *c, esp_error *err)
-{
-    const espi_vectors *v = &c->vectors;
-    if (!espi_all_finite(v->value, v->entries)) return WRONG("a feature's value is not finite");
-    for (size_t r = 0; (v->dense || v->scalar) && r < c->rows; r++)
-        if (v->row[r + 1] - v->row[r] != (v->scalar ? 1 : v->features.count))
-            return WRONG("a %s has not the length of the others", v->scalar ? "number" : "dense vector");
-    return ESP_OK;
-}
-
-static esp_status check_column(const esp_dataset *data, const espi_column *c, espi_symbols *names, esp_error *err)
-{
-    if (c->rows != data->rows)
-        return WRONG("column '%s' has %zu examples, but there are %zu", c->name, c->rows, data->rows);
-    const size_t before = names->count;
-    const uint32_t number = espi_symbols_add(names, c->name, strlen(c->name));
-    if (number == ESPI_NO_SYMBOL) return espi_no_memory(err);
-    if (number < before) return WRONG("two columns have the name '%s'", c->name);
-    if (c->type == ESP_COLUMN_TREE) return check_tree_sizes(&c->trees, err);
-    return c->type == ESP_COLUMN_VECTOR ? check_vectors(c, err) : ESP_OK;
-}
-
 esp_status espi_model_check_kernel(const char *text, esp_error *err)
 {
     const size_t size = strlen(text), plain = espi_kernel_plain_size(text);
@@ -187,7 +145,6 @@ esp_status espi_model_check_kernel(const char *text, esp_error *err)
 esp_status espi_model_check(const esp_model *m, esp_error *err)
 {
     const esp_dataset *data = m->support;
-    espi_symbols names = {0};
     if (m->learner == NULL || m->learner[0] == '\0') return WRONG("the learner has no name");
     if (data->columns > ESPI_MODEL_COLUMNS) return WRONG("there are more than %d columns", ESPI_MODEL_COLUMNS);
     esp_status status = espi_model_check_kernel(esp_kernel_text(m->kernel), err);
@@ -196,8 +153,6 @@ esp_status espi_model_check(const esp_model *m, esp_error *err)
     if (status == ESP_OK) status = check_history(m, err);
     if (status == ESP_OK) status = check_variants(m, err);
     if (status == ESP_OK) status = check_process(m, err);
-    for (size_t i = 0; status == ESP_OK && i < data->columns; i++)
-        status = check_column(data, &data->column[i], &names, err);
-    espi_symbols_free(&names);
+    if (status == ESP_OK) status = espi_check_sections(data, err);
     return status == ESP_OK ? espi_check_columns(m->kernel, data, err) : status;
 }

@@ -2,6 +2,7 @@
 #ifndef ESPI_LEARN_MODEL_FILE_H
 #define ESPI_LEARN_MODEL_FILE_H
 
+#include "data/section.h"
 #include "learn/model/model.h"
 
 /* Not valid UTF-8, and broken by whatever changes line ends. */
@@ -10,17 +11,9 @@
     "ESP\r\n\x1A\n"
 
 enum {
-    ESPI_MODEL_VERSION = 5, /* the latest; what an earlier one can hold is written in that */
-    /* The header: magic, version (u32), sections (u32), bytes of the file (u64), checksum (128 bits), 24 zeros. */
-    ESPI_MODEL_MAGIC_SIZE = 8,
-    ESPI_MODEL_CHECKSUM = 24, /* where it stands */
-    ESPI_MODEL_CHECKSUM_SIZE = 16,
-    ESPI_MODEL_HEADER = 64,
-    /* The table behind it: per section a tag, its offset (u64) and its size (u64). */
-    ESPI_MODEL_TAG = 8,
-    ESPI_MODEL_ENTRY = 24,
-    ESPI_MODEL_ALIGN = 64 /* of sections */
+    ESPI_MODEL_VERSION = 5 /* the latest; what an earlier one can hold is written in that */
 };
+extern const espi_file_kind espi_model_kind;
 
 enum { /* flags of the section "shape" */
        ESPI_MODEL_ONE_VS_ONE = 1,
@@ -28,7 +21,6 @@ enum { /* flags of the section "shape" */
        ESPI_MODEL_VOTE = 4,
        ESPI_MODEL_INDUCING = 8
 };
-enum { ESPI_MODEL_DENSE = 1, ESPI_MODEL_SCALAR = 2 }; /* flags of a column of vectors */
 
 /* Leaves of a kernel, its labels and columns are found by going through all of them, which takes the square of these:
  * bounds that no one meets keep a hostile file from taking minutes. Grammar rules take their own size only, and are not
@@ -59,5 +51,8 @@ static inline uint32_t espi_model_version(const esp_model *model)
 
 /* Bytes of the file that esp_model_write would write. */
 esp_status espi_model_size(const esp_model *model, uint64_t *bytes, esp_error *err);
+
+/* What the kernel of a model selects: fills m->variant, whose outputs and kernel are read already. */
+esp_status espi_selections_read(espi_section_file *f, esp_model *m);
 
 #endif

@@ -1,20 +1,20 @@
 /* The patterns that the kernel of a model selects, read from its file without trust (read.c). The arrays are
  * those of pattern.h; what follows from others is made anew, and espi_selection_check looks at all of them. */
 #include "base/alloc.h"
-#include "learn/model/section.h"
+#include "learn/model/file.h"
 #include "kernel/pattern/pattern.h"
 
 /* A section of as many numbers as the set has nodes. */
-static esp_status read_per_node(espi_model_file *f, const char *tag, size_t nodes, uint32_t **out)
+static esp_status read_per_node(espi_section_file *f, const char *tag, size_t nodes, uint32_t **out)
 {
     size_t count;
     const esp_status status = espi_section_u32(f, tag, out, &count);
     if (status != ESP_OK || count == nodes) return status;
-    return espi_model_wrong(f, "section '%s': there are %zu numbers instead of %zu", tag, count, nodes);
+    return espi_file_wrong(f, "section '%s': there are %zu numbers instead of %zu", tag, count, nodes);
 }
 
 /* Nodes, counts and values of the patterns. */
-static esp_status read_kept(espi_model_file *f, espi_patterns *set)
+static esp_status read_kept(espi_section_file *f, espi_patterns *set)
 {
     espi_section s = {0};
     esp_status status = espi_section_items(f, "patterns", 12, &s, &set->patterns);
@@ -32,14 +32,14 @@ static esp_status read_kept(espi_model_file *f, espi_patterns *set)
     return espi_section_doubles(f, "values", set->patterns, &set->statistic);
 }
 
-static esp_status read_patterns(espi_model_file *f, espi_patterns *set, bool skips)
+static esp_status read_patterns(espi_section_file *f, espi_patterns *set, bool skips)
 {
     esp_status status = espi_section_u32(f, "parents", &set->parent, &set->nodes);
     if (status == ESP_OK && (set->nodes == 0 || set->nodes >= ESPI_NO_NODE))
-        status = espi_model_wrong(f, "section 'parents': the number of nodes is wrong");
+        status = espi_file_wrong(f, "section 'parents': the number of nodes is wrong");
     for (size_t v = 1; status == ESP_OK && v < set->nodes; v++)
         if (set->parent[v] >= v || set->parent[v] < set->parent[v - 1])
-            status = espi_model_wrong(f, "section 'parents': a node comes before its parent");
+            status = espi_file_wrong(f, "section 'parents': a node comes before its parent");
     if (status == ESP_OK) status = read_per_node(f, "labels", set->nodes, &set->label);
     if (status == ESP_OK && skips) status = read_per_node(f, "skips", set->nodes, &set->skip);
     if (status == ESP_OK) status = read_kept(f, set);
@@ -47,7 +47,7 @@ static esp_status read_patterns(espi_model_file *f, espi_patterns *set, bool ski
     return status;
 }
 
-static esp_status read_productions(espi_model_file *f, espi_fragments *fragments)
+static esp_status read_productions(espi_section_file *f, espi_fragments *fragments)
 {
     espi_section s = {0};
     size_t kids, at = 0;
@@ -67,7 +67,7 @@ static esp_status read_productions(espi_model_file *f, espi_fragments *fragments
     return at == kids ? ESP_OK : espi_section_wrong(f, s, "there are too many children");
 }
 
-static esp_status read_selection(espi_model_file *f, espi_leaf *leaf)
+static esp_status read_selection(espi_section_file *f, espi_leaf *leaf)
 {
     espi_selection *s = leaf->selection = espi_alloc_zero(1, sizeof *s);
     if (s == NULL) return espi_no_memory(f->err);
@@ -81,10 +81,10 @@ static esp_status read_selection(espi_model_file *f, espi_leaf *leaf)
     return status == ESP_OK ? read_patterns(f, &s->fragments.set, true) : status;
 }
 
-esp_status espi_selections_read(espi_model_file *f, esp_model *m)
+esp_status espi_selections_read(espi_section_file *f, esp_model *m)
 {
     esp_error why = {0};
-    if (espi_check_variants(m, &why) != ESP_OK) return espi_model_wrong(f, "%s", why.message);
+    if (espi_check_variants(m, &why) != ESP_OK) return espi_file_wrong(f, "%s", why.message);
     m->variant = espi_alloc_zero(m->outputs, sizeof(esp_kernel *));
     esp_status status = m->variant == NULL ? espi_no_memory(f->err) : ESP_OK;
     for (size_t k = 0; status == ESP_OK && k < m->outputs; k++) {
