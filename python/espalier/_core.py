@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Progress = Callable[[str, float], object]
 """Called with the stage and the fraction that is done of it (negative if unknown), at most twenty times a second. What
@@ -47,6 +47,7 @@ class Run(NamedTuple):
     threads: int
     memory: int
     progress: Progress | None
+    device: Any = None  # from _device.device_for; None for the processor
 
     @staticmethod
     def of(threads: int | None, memory: int | None, progress: Progress | None, share: int = 1) -> Run:

@@ -164,7 +164,7 @@ def _join(fields: Mapping[str, Sequence[str]]) -> str:
 
 
 def _parse(lines: bytes | bytearray, target: str | None, run: Run, name: str) -> Dataset:
-    arguments = (run.threads, 0, run.progress)
+    arguments = (run.threads, 0, run.progress, None)
     label = None if target is None else encode(target)
     try:
         return Dataset(_espalier.dataset_parse(lines, encode(name), b"jsonl", label, *arguments))

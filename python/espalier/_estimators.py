@@ -74,6 +74,12 @@ class _Learner(ExampleTags, BaseEstimator):
     def _run(self) -> Run:
         return Run.of(self.threads, self.memory, self.progress, share=2)
 
+    def _fit_run(self, data: Dataset) -> Run:
+        return self._run()
+
+    def _predict_run(self) -> Run:
+        return self._run()
+
     def _pairs(self, **replaced: object) -> list[tuple[bytes, bytes]]:
         """The settings as the library takes them."""
         pairs = []
@@ -89,7 +95,7 @@ class _Learner(ExampleTags, BaseEstimator):
         return number_data(X, y, as_kernel(self.kernel).columns, self._run())
 
     def _train(self, data: Dataset) -> Model:
-        kernel, run = as_kernel(self.kernel), self._run()
+        kernel, run = as_kernel(self.kernel), self._fit_run(data)
         kernel._warn(data)
         learner = encode(self._learner)
         model = Model(_espalier.train(learner, kernel._handle, data._handle, self._pairs(), *run))
@@ -152,12 +158,12 @@ class _Classifier(ClassifierMixin, _Learner):
     def predict(self, X: Any) -> Array:
         """The class of each example."""
         model = self._fitted_model()
-        return self.classes_[self._places(model)[model.predict(X, "classes", self._run())]]
+        return self.classes_[self._places(model)[model.predict(X, "classes", self._predict_run())]]
 
     def decision_function(self, X: Any) -> Array:
         """The scores of each example: one for each class, in the order of ``classes_``; of two that of the second."""
         model = self._fitted_model()
-        scores = model.predict(X, "scores", self._run())
+        scores = model.predict(X, "scores", self._predict_run())
         order = self._places(model)
         if scores.shape[1] == 1:
             return scores[:, 0] if order[1] == 1 else -scores[:, 0]
@@ -165,7 +171,7 @@ class _Classifier(ClassifierMixin, _Learner):
 
     def _chances(self, X: Any) -> Array:
         model = self._fitted_model()
-        chances = model.predict(X, "probabilities", self._run())
+        chances = model.predict(X, "probabilities", self._predict_run())
         if chances.size and chances[0, 0] < 0:
             raise ValueError("the model was trained without probabilities; fit it again with probability=True")
         return _in_order(chances, self._places(model))

@@ -5,7 +5,9 @@
 from ``seed``; ``fix``, names or patterns of hyperparameters that stay as given, and ``tie``, patterns of
 those that share one value, each a string as on the command line or a list; ``group``, labels that share their values,
 as ``"S,SQ;NP,NN"`` or a list of lists; ``prior``, as ``"lambda=0.4,1"`` or a dict of medians and standard deviations of
-the logarithm by name; ``max_iterations``, steps of each run; ``tolerance``, when to stop.
+the logarithm by name; ``max_iterations``, steps of each run; ``tolerance``, when to stop; ``device``, what does the
+algebra of large matrices: ``"cpu"``, ``"cuda"`` for the GPU, or ``"auto"`` for the GPU from 2000 examples on if there
+is one. A model does not record it.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import check_random_state
 
 from . import _espalier
-from ._core import Progress, decode, encode
+from ._core import Progress, Run, decode, encode
 from ._data import Dataset, to_dataset
+from ._device import check_device, device_for
 from ._estimators import _Classifier, _Learner
 from ._expression import leaf_name, scan
 from ._kernel import Kernel
@@ -45,6 +48,7 @@ class _Process(_Learner):
     tie: Names
     group: Groups
     prior: Priors
+    device: str
 
     _data: Dataset | None = None  # what it was fitted to, for other values of the hyperparameters
 
@@ -52,6 +56,24 @@ class _Process(_Learner):
         state = dict(super().__getstate__())
         state.pop("_data", None)
         return state
+
+    def _run(self) -> Run:
+        check_device(self.device)
+        return super()._run()
+
+    def _device_run(self, examples: int) -> Run:
+        whole = getattr(self, "solver", "") != "iterative"
+        return self._run()._replace(device=device_for(self.device, examples, matrix=whole))
+
+    def _fit_run(self, data: Dataset) -> Run:
+        inducing = getattr(self, "inducing", 0)
+        some = isinstance(inducing, (int, np.integer)) and inducing > 0
+        return self._device_run(min(len(data), int(inducing)) if some else len(data))
+
+    def _predict_run(self, examples: int = 0) -> Run:
+        """``examples``: those that are drawn jointly, whose matrix is factored too."""
+        support = int(self._fitted_model().summary.get("support examples", 0))
+        return self._device_run(max(support, examples))
 
     def _pairs(self, **replaced: object) -> list[tuple[bytes, bytes]]:
         pairs = super()._pairs(
@@ -120,7 +142,9 @@ class _Process(_Learner):
         kernel = _espalier.kernel_with_values(self.kernel_._handle, values[:kernels].copy())
         out = np.zeros(kernels + 2)
         settings = self._likelihood_pairs(float(values[kernels]) if len(own) > kernels else 0.0)
-        _espalier.log_likelihood(b"gp", kernel, self._data._handle, settings, eval_gradient, out, *self._run())
+        _espalier.log_likelihood(
+            b"gp", kernel, self._data._handle, settings, eval_gradient, out, *self._fit_run(self._data)
+        )
         return (float(out[0]), out[1 : len(own) + 1] * values) if eval_gradient else float(out[0])
 
     def _likelihood_pairs(self, noise: float) -> list[tuple[bytes, bytes]]:
@@ -134,7 +158,8 @@ class _Process(_Learner):
             random_state = check_random_state(random_state).randint(2**31)
         if not 0 <= random_state < 2**64:
             raise ValueError(f"random_state is {random_state!r}; allowed is a whole number >= 0 and < 2**64")
-        return self._fitted_model().samples(X, int(count), int(random_state), latent, self._run())
+        data = to_dataset(X, columns=self._fitted_model()._columns, run=self._run())
+        return self.model_.samples(data, int(count), int(random_state), latent, self._predict_run(len(data)))
 
 
 def _join_names(names: Names, setting: str) -> str:
@@ -214,6 +239,7 @@ class GPRegressor(RegressorMixin, _Process):
         solver_iterations: int = 1000,
         keep_partial: bool = False,
         seed: int = 1,
+        device: str = "auto",
         threads: int = 0,
         memory: int = 0,
         progress: Progress | None = None,
@@ -237,6 +263,7 @@ class GPRegressor(RegressorMixin, _Process):
         self.solver_iterations = solver_iterations
         self.keep_partial = keep_partial
         self.seed = seed
+        self.device = device
         self.threads = threads
         self.memory = memory
         self.progress = progress
@@ -258,10 +285,11 @@ class GPRegressor(RegressorMixin, _Process):
         if return_std and return_cov:
             raise ValueError("return_std and return_cov are both set; choose one")
         data = to_dataset(X, columns=self._fitted_model()._columns, run=self._run())
-        moments = self.model_.predict(data, "moments", self._run())
+        run = self._predict_run()
+        moments = self.model_.predict(data, "moments", run)
         mean = moments[:, 0].copy()
         if return_cov:
-            return mean, self.model_.covariance(data, latent, self._run())
+            return mean, self.model_.covariance(data, latent, run)
         return (mean, np.sqrt(moments[:, 2 if latent else 1])) if return_std else mean
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, latent: bool = False) -> Array:
@@ -315,6 +343,7 @@ class GPClassifier(_Classifier, _Process):
         max_iterations: int = 200,
         tolerance: float = 0.0001,
         seed: int = 1,
+        device: str = "auto",
         threads: int = 0,
         memory: int = 0,
         progress: Progress | None = None,
@@ -328,6 +357,7 @@ class GPClassifier(_Classifier, _Process):
         self.max_iterations = max_iterations
         self.tolerance = tolerance
         self.seed = seed
+        self.device = device
         self.threads = threads
         self.memory = memory
         self.progress = progress

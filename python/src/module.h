@@ -14,8 +14,9 @@
 
 /* ------------------------------------------------------------------- calls */
 
-/* One call of the library. Every function that may take long has as its last arguments threads, memory in bytes and
- * a progress callable or None: ESPY_RUN in the format and ESPY_RUN_ARGS(call) among the places. */
+/* One call of the library. Every function that may take long has as its last arguments threads, memory in bytes,
+ * a progress callable or None, and a device or None: ESPY_RUN in the format and ESPY_RUN_ARGS(call) among the
+ * places. */
 typedef struct espy_call {
     esp_run run;
     esp_error error;
@@ -25,8 +26,9 @@ typedef struct espy_call {
     double next;          /* when to ask Python again, in seconds */
 } espy_call;
 
-#define ESPY_RUN "inO"
-#define ESPY_RUN_ARGS(call) &(call)->run.threads, &(call)->memory, &(call)->progress
+#define ESPY_RUN "inOO&"
+#define ESPY_RUN_ARGS(call)                                                                                            \
+    &(call)->run.threads, &(call)->memory, &(call)->progress, espy_device_or_none, &(call)->run.device
 
 /* Lets other threads run until espy_end, between which Python must not be touched. */
 void espy_begin(espy_call *call);
@@ -49,6 +51,8 @@ int espy_dataset(PyObject *object, void *out);
 int espy_dataset_or_none(PyObject *object, void *out);
 int espy_kernel(PyObject *object, void *out);
 int espy_model(PyObject *object, void *out);
+/* Of this process: one that a parent has opened is refused. */
+int espy_device_or_none(PyObject *object, void *out);
 /* Bytes or None, as a string that the object owns, or NULL. */
 int espy_text_or_none(PyObject *object, void *out);
 
@@ -73,7 +77,7 @@ bool espy_append(PyObject *list, PyObject *item);
 
 /* ----------------------------------------------------------------- methods */
 
-extern PyMethodDef espy_data_methods[], espy_kernel_methods[], espy_model_methods[], espy_online_methods[],
-    espy_pattern_methods[], espy_process_methods[], espy_search_methods[];
+extern PyMethodDef espy_data_methods[], espy_device_methods[], espy_kernel_methods[], espy_model_methods[],
+    espy_online_methods[], espy_pattern_methods[], espy_process_methods[], espy_search_methods[];
 
 #endif
