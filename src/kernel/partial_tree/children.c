@@ -244,7 +244,7 @@ bool espi_ptk_children(const espi_ptk_values *v, espi_ptk_cells *cells, double *
         times_mu(v, cells, cells->value, out);
         return true;
     }
-    const bool few = all && cells->count / 2 <= cells->q && cells->count * cells->count / 2 <= cells->p * cells->q;
+    const bool few = all && espi_ptk_few(cells->count, cells->p, cells->q);
     const double *s = few ? by_chains(v, cells, out) : by_table(v, cells, out);
     if (s != NULL && cells->to == cells->p) times_mu(v, cells, s, out);
     return s != NULL;

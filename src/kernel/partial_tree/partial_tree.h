@@ -165,30 +165,39 @@ void espi_ptk_trees_free(espi_ptk_trees *trees);
 /* ------------------------------------------------------------------ index */
 
 typedef struct espi_ptk_occurrence {
-    uint32_t tree, item; /* of a vertex: its rank in its shape; of a name: how often it occurs there */
+    uint32_t tree, item; /* of a vertex: its rank in its block; of a name: how often it occurs there */
 } espi_ptk_occurrence;
 
 enum { ESPI_PTK_SMALL = 15 }; /* the largest count that is laid out for whole rows */
 
 typedef struct espi_ptk_index {
     const espi_ptk_trees *trees;
-    struct espi_ptk_block { /* the vertices of a shape */
+    struct espi_ptk_block { /* vertices that differ in rare labels of children at most, and below these */
+        uint32_t shape;     /* of the first of them; the others' differ in rare labels */
         uint32_t vertices;  /* in order of the trees that brought them */
         uint32_t place;     /* of the first of them in the group */
-        uint32_t children;  /* as in the trees, to have all in one place */
+        uint32_t children;  /* of each */
         size_t vertex;      /* of the first of them among all vertices */
         size_t child;       /* places of the children: child[.. + l * vertices + rank] */
         size_t at;          /* occurrences: at[at .. at of the next block) */
-    } * block;              /* per shape, in order of the trees that brought the first vertex; and one more */
-    uint32_t *size;         /* per group: vertices */
-    uint32_t *first;        /* per vertex: the tree that brought it */
+    } * block;              /* in order of the trees that brought the first vertex; and one more */
+    size_t blocks;
+    uint32_t *size;  /* per group: vertices */
+    uint32_t *first; /* per vertex: the tree that brought it */
     uint32_t *child;
     espi_ptk_occurrence *at; /* in order of trees */
-    espi_ptk_map list;       /* group << 32 | label of a child */
-    size_t *list_start;      /* per list, and one more */
-    struct espi_ptk_posting {
-        uint32_t shape, position, name;
-    } * posting; /* children with the label; of a list in order of shapes */
+    struct espi_ptk_kin {    /* vertices of a shape with rare labels, where a node meets these alone */
+        uint32_t block;      /* that they belong to; so of all shapes */
+        size_t member;       /* their ranks there: member[member .. member of the next shape) */
+        size_t at;           /* their occurrences, likewise */
+    } * kin;                 /* per shape, and one more; empty if it has no rare label */
+    uint32_t *member;
+    espi_ptk_occurrence *kin_at;
+    espi_ptk_map list;  /* group << 32 | label of a child */
+    bool *rare;         /* per list: few shapes of the group have such a child */
+    size_t *list_start; /* per list, and one more */
+    uint32_t *posting;  /* blocks that have the label, of a rare one shapes; in order, each once */
+    uint32_t *code;     /* per name of a child of a shape: its list * 2, and 1 more for an inner node */
     size_t vertices;
     size_t *name_start; /* per name, and one more */
     espi_ptk_occurrence *name_at;
@@ -228,6 +237,12 @@ typedef struct espi_ptk_cells {
 /* Room for so many cells and values. False: out of memory. */
 bool espi_ptk_cells_reserve(espi_ptk_cells *cells, size_t count, size_t values);
 void espi_ptk_cells_free(espi_ptk_cells *cells);
+
+/* Whether S is summed over chains of that many cells of nodes with p and q children, all at once; else by the table. */
+static inline bool espi_ptk_few(size_t count, size_t p, size_t q)
+{
+    return count / 2 <= q && count * count / 2 <= p * q;
+}
 
 /* out[lane * stride + r] = mu S, r < n; of the last call for p and q. False: out of memory. */
 bool espi_ptk_children(const espi_ptk_values *values, espi_ptk_cells *cells, double *out);
