@@ -28,144 +28,31 @@ void espi_ptk_add(double *w, const double *col, size_t n, double count)
 
 enum { MANY = 1 << 16 }; /* cells; no more are kept at the same time, but for the last child's */
 
-/* ------------------------------------------------------------------- meet */
-
-/* The children of the node, and their labels numbered from 1. */
-static bool take_sides(espi_ptk_matcher *m, const espi_ptk_node *node)
-{
-    const espi_ptk_shape *p = &m->tree->trees->shape[node->shape];
-    const uint32_t *list = m->link->list + p->name;
-    m->labels = 0;
-    if (!espi_reserve(&m->side, &m->side_capacity, p->children, sizeof *m->side) ||
-        !espi_reserve(&m->list, &m->list_capacity, p->children + 1, sizeof *m->list) ||
-        !espi_reserve(&m->begin, &m->begin_capacity, p->children + 2, sizeof *m->begin))
-        return false;
-    for (size_t k = 0; k < p->children; k++) {
-        const uint32_t below = m->tree->child[node->first + k];
-        espi_ptk_side *side = &m->side[k];
-        *side = (espi_ptk_side){.inner = below != ESPI_NO_NODE};
-        if (side->inner && m->pool.node[below].column != ESPI_NO_NODE) {
-            const espi_ptk_column *column = &m->column[m->pool.node[below].column];
-            side->column = column->value;
-            side->stride = m->index->size[column->group];
-        }
-        if (list[k] == ESPI_NO_NODE) continue;
-        if (m->label[list[k]] == 0) {
-            m->list[++m->labels] = list[k];
-            m->label[list[k]] = (uint32_t)m->labels;
-        }
-        side->label = m->label[list[k]];
-    }
-    return true;
-}
-
-/* The blocks with a frequent label. */
-static bool meet_blocks(espi_ptk_matcher *m, uint32_t list)
-{
-    const uint32_t *at = m->index->posting + m->index->list_start[list];
-    const uint32_t *end = m->index->posting + m->index->list_start[list + 1];
-    if (!espi_reserve(&m->met, &m->met_capacity, m->mets + (size_t)(end - at), sizeof *m->met)) return false;
-    for (; at < end && *at < m->limit; at++) {
-        if (m->met_at[*at] != 0) continue;
-        m->met[m->mets++] = (espi_ptk_met){.block = *at};
-        m->met_at[*at] = (uint32_t)m->mets;
-    }
-    return true;
-}
-
-/* How many vertices of a shape with rare labels lie in trees before `to`. */
-static uint32_t kin_reach(const espi_ptk_matcher *m, const struct espi_ptk_kin *kin)
-{
-    const uint32_t *member = m->index->member + kin->member,
-                   *first = m->index->first + m->index->block[kin->block].vertex;
-    uint32_t low = 0, high = (uint32_t)(kin[1].member - kin->member);
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (first[member[middle]] < m->to) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
-/* The shapes with a rare label. */
-static bool meet_kin(espi_ptk_matcher *m, uint32_t list)
-{
-    const uint32_t *at = m->index->posting + m->index->list_start[list];
-    const uint32_t *end = m->index->posting + m->index->list_start[list + 1];
-    if (!espi_reserve(&m->kin, &m->kin_capacity, m->kins + (size_t)(end - at), sizeof *m->kin)) return false;
-    for (; at < end; at++) {
-        const struct espi_ptk_kin *kin = &m->index->kin[*at];
-        if (kin->block >= m->limit || m->kin_met[*at]) continue;
-        const uint32_t n = kin_reach(m, kin), met = m->met_at[kin->block];
-        if (n == 0) continue;
-        m->kin_met[*at] = true;
-        m->kin[m->kins++] = (espi_ptk_met_kin){.shape = *at, .n = n, .apart = met == 0};
-        if (met != 0) m->met[met - 1].mixed = true;
-    }
-    return true;
-}
-
-bool espi_ptk_meet(espi_ptk_matcher *m, const espi_ptk_node *node)
-{
-    m->mets = m->kins = 0;
-    bool ok = take_sides(m, node);
-    for (size_t i = 1; ok && i <= m->labels; i++)
-        if (!m->index->rare[m->list[i]]) ok = meet_blocks(m, m->list[i]);
-    for (size_t i = 1; ok && i <= m->labels; i++)
-        if (m->index->rare[m->list[i]]) ok = meet_kin(m, m->list[i]);
-    for (size_t i = 1; i <= m->labels; i++) m->label[m->list[i]] = 0;
-    for (size_t i = 0; i < m->mets; i++) m->met_at[m->met[i].block] = 0;
-    for (size_t i = 0; i < m->kins; i++) m->kin_met[m->kin[i].shape] = false;
-    return ok;
-}
-
 /* ------------------------------------------------------------------- find */
 
-/* Sorts the children of a shape by the numbers of their labels. */
-static bool sort_positions(espi_ptk_matcher *m, uint32_t shape)
+/* The cells of children of a shape from number `from` on with those of the node, until they are many. Returns the child
+ * to go on with; 0: out of memory. */
+static size_t find_cells(espi_ptk_matcher *m, const uint32_t *code, size_t children, size_t from)
 {
-    const espi_ptk_shape *s = &m->index->trees->shape[shape];
-    const uint32_t *code = m->index->code + s->name;
-    uint32_t *end = m->begin + 1; /* where the next child with a label goes */
-    if (!espi_reserve(&m->position, &m->position_capacity, s->children, sizeof *m->position)) return false;
-    for (size_t i = 0; i <= m->labels + 1; i++) m->begin[i] = 0;
-    for (size_t l = 0; l < s->children; l++) end[m->label[code[l] / 2]]++;
-    uint32_t next = 0;
-    end[0] = 0;
-    for (size_t i = 1; i <= m->labels; i++) {
-        const uint32_t count = end[i];
-        end[i] = next;
-        next += count;
-    }
-    for (size_t l = 0; l < s->children; l++) {
+    size_t l = from;
+    for (m->cells = 0; l < children && m->cells < MANY; l++) {
         const uint32_t label = m->label[code[l] / 2];
-        if (label != 0) m->position[end[label]++] = (uint32_t)l * 2 + code[l] % 2;
+        if (label == 0) continue;
+        const uint32_t *k = m->sorted + m->begin[label], *end = m->sorted + m->begin[label + 1];
+        if (!espi_reserve(&m->cell, &m->cell_capacity, m->cells + (size_t)(end - k), sizeof *m->cell)) return 0;
+        for (; k < end; k++)
+            m->cell[m->cells++] =
+                (espi_ptk_cell){.k = *k, .l = (uint32_t)l, .inner = m->side[*k].inner && code[l] % 2 != 0};
     }
-    return true;
-}
-
-/* The cells of the node's children from `from` on, until they are many, with a shape whose children are sorted. Returns
- * the child to go on with; 0: out of memory. */
-static size_t find_cells(espi_ptk_matcher *m, size_t from)
-{
-    const size_t p = m->table.p;
-    size_t k = from;
-    for (m->cells = 0; k < p && m->cells < MANY; k++) {
-        const espi_ptk_side *side = &m->side[k];
-        if (side->label == 0) continue;
-        const uint32_t *at = m->position + m->begin[side->label], *end = m->position + m->begin[side->label + 1];
-        if (!espi_reserve(&m->cell, &m->cell_capacity, m->cells + (size_t)(end - at), sizeof *m->cell)) return 0;
-        for (; at < end; at++)
-            m->cell[m->cells++] = (espi_ptk_cell){.k = (uint32_t)k, .l = *at / 2, .inner = side->inner && *at % 2 != 0};
-    }
-    m->steps += k - from;
-    return k;
+    m->steps += l - from;
+    return l;
 }
 
 /* ------------------------------------------------------------------- fill */
 
 typedef struct filling { /* of a column, over the vertices of a block or some of them */
     const struct espi_ptk_block *block;
+    const uint32_t *code;   /* of the children */
     const uint32_t *member; /* their ranks; NULL: all */
     double *out;            /* of the first of them */
     double *w;              /* NULL: is not added up */
@@ -190,7 +77,7 @@ static inline void read_cell(const espi_ptk_matcher *m, const filling *f, const 
     else read_ptk_column(value, column, place + from, n, base);
 }
 
-/* The excess of vertices [first, last) from the cells of children [from, to) of the node; and asks at times whether to
+/* The excess of vertices [first, last) from the cells of their children [from, to); and asks at times whether to
  * go on. */
 static esp_status evaluate(espi_ptk_matcher *m, const filling *f, size_t from, size_t to, size_t first, size_t last,
                            esp_error *err)
@@ -200,13 +87,13 @@ static esp_status evaluate(espi_ptk_matcher *m, const filling *f, size_t from, s
     if (!espi_ptk_cells_reserve(t, m->cells, m->cells * n * lanes)) return espi_no_memory(err);
     double *value = t->value;
     for (size_t c = 0; c < m->cells; c++) {
-        t->k[c] = m->cell[c].k;
-        t->l[c] = m->cell[c].l;
+        t->k[c] = m->cell[c].l;
+        t->l[c] = m->cell[c].k;
         read_cell(m, f, &m->cell[c], 0, first, n, value); /* apart: mostly it is the only lane */
         value += n;
         for (size_t lane = 1; lane < lanes; lane++, value += n) read_cell(m, f, &m->cell[c], lane, first, n, value);
     }
-    t->q = f->block->children;
+    t->p = f->block->children;
     t->from = from;
     t->to = to;
     t->count = m->cells;
@@ -218,12 +105,12 @@ static esp_status evaluate(espi_ptk_matcher *m, const filling *f, size_t from, s
     return espi_progress_at_times(m->run, "computing the kernel", &m->steps, err);
 }
 
-/* The excess of n vertices with the cells of a shape, whose children are sorted. */
+/* The excess of n vertices. */
 static esp_status fill_vertices(espi_ptk_matcher *m, const filling *f, size_t n, esp_error *err)
 {
-    enum { SIDE_BY_SIDE = 1 << 14 }; /* values that stay in the cache */
-    const size_t children = m->table.p;
-    size_t to = find_cells(m, 0);
+    enum { SIDE_BY_SIDE = 1 << 12 }; /* values that stay in the cache */
+    const size_t children = f->block->children;
+    size_t to = find_cells(m, f->code, children, 0);
     if (to == 0) return espi_no_memory(err);
     esp_status status = ESP_OK;
     if (to == children) {
@@ -234,7 +121,7 @@ static esp_status fill_vertices(espi_ptk_matcher *m, const filling *f, size_t n,
     }
     for (size_t r = 0; status == ESP_OK && r < n; r++) {
         for (size_t from = 0; status == ESP_OK && from < children; from = to) {
-            to = find_cells(m, from);
+            to = find_cells(m, f->code, children, from);
             status = to == 0 ? espi_no_memory(err) : evaluate(m, f, from, to, r, r + 1, err);
         }
     }
@@ -247,10 +134,12 @@ static esp_status fill_kin(espi_ptk_matcher *m, const espi_ptk_met_kin *q, doubl
     const struct espi_ptk_kin *kin = &m->index->kin[q->shape];
     const struct espi_ptk_block *b = &m->index->block[kin->block];
     const size_t stride = m->table.stride;
-    if (!sort_positions(m, q->shape) ||
-        !espi_reserve(&m->kin_value, &m->kin_value_capacity, q->n * m->lanes, sizeof *m->kin_value))
+    if (!espi_reserve(&m->kin_value, &m->kin_value_capacity, q->n * m->lanes, sizeof *m->kin_value))
         return espi_no_memory(err);
-    const filling f = {.block = b, .member = m->index->member + kin->member, .out = m->kin_value};
+    const filling f = {.block = b,
+                       .code = m->index->code + m->index->trees->shape[q->shape].name,
+                       .member = m->index->member + kin->member,
+                       .out = m->kin_value};
     m->table.stride = q->n;
     const esp_status status = fill_vertices(m, &f, q->n, err);
     m->table.stride = stride;
@@ -279,25 +168,67 @@ static void add_mixed(const espi_ptk_matcher *m, const double *column, double *w
     }
 }
 
+/* Blocks are met in an order that memory cannot foresee: what one needs is fetched while earlier ones are computed. */
+enum { NEAR = 4, FAR = 4 };
+
+static inline void fetch_block(const espi_ptk_matcher *m, size_t i)
+{
+    if (i < m->mets) __builtin_prefetch(&m->index->block[m->met[i].block]);
+}
+
+static inline void fetch_children(const espi_ptk_matcher *m, size_t i)
+{
+    if (i >= m->mets) return;
+    const struct espi_ptk_block *b = &m->index->block[m->met[i].block];
+    __builtin_prefetch(m->index->child + b->child);
+    __builtin_prefetch(m->index->block_code + b->code);
+}
+
+/* A block of few vertices, one by one. */
+static esp_status fill_narrow(espi_ptk_matcher *m, const filling *f, size_t n, esp_error *err)
+{
+    for (size_t r = 0; r < n; r++) {
+        const espi_ptk_target to = {f->out + r, f->w == NULL ? NULL : f->w + r, f->count};
+        if (!espi_ptk_narrow_add(m, f->block, r, &to)) return espi_no_memory(err);
+    }
+    return espi_progress_at_times(m->run, "computing the kernel", &m->steps, err);
+}
+
+static esp_status fill_blocks(espi_ptk_matcher *m, double *column, double *w, double count, esp_error *err)
+{
+    enum { FEW = 4 }; /* vertices */
+    esp_status status = espi_ptk_narrow_start(m) ? ESP_OK : espi_no_memory(err);
+    for (size_t i = 0; i < NEAR + FAR; i++) fetch_block(m, i);
+    for (size_t i = 0; status == ESP_OK && i < m->mets; i++) {
+        fetch_block(m, i + FAR + NEAR);
+        fetch_children(m, i + NEAR);
+        espi_ptk_met *q = &m->met[i];
+        const struct espi_ptk_block *b = &m->index->block[q->block];
+        const filling f = {.block = b,
+                           .code = m->index->block_code + b->code,
+                           .out = column + b->place,
+                           .w = q->mixed || w == NULL ? NULL : w + b->place,
+                           .count = count};
+        q->n = espi_ptk_reach(m, b);
+        const bool narrow = q->n <= FEW && m->lanes == 1 && b->children <= m->narrow.most;
+        status = (narrow ? fill_narrow : fill_vertices)(m, &f, q->n, err);
+    }
+    if (!espi_ptk_narrow_end(m, status == ESP_OK) && status == ESP_OK) status = espi_no_memory(err);
+    return status;
+}
+
 esp_status espi_ptk_fill(espi_ptk_matcher *m, const espi_ptk_node *node, double *column, double *w, double count,
                          esp_error *err)
 {
-    const espi_ptk_index *x = m->index;
-    esp_status status = ESP_OK;
-    m->table.p = m->tree->trees->shape[node->shape].children;
+    m->table.q = m->tree->trees->shape[node->shape].children;
     m->table.lanes = m->lanes;
-    m->table.stride = x->size[m->link->group[node->shape]];
-    for (size_t i = 1; i <= m->labels; i++)
-        if (!x->rare[m->list[i]]) m->label[m->list[i]] = (uint32_t)i;
-    for (size_t i = 0; status == ESP_OK && i < m->mets; i++) {
-        espi_ptk_met *q = &m->met[i];
-        const struct espi_ptk_block *b = &x->block[q->block];
-        const filling f = {
-            .block = b, .out = column + b->place, .w = q->mixed || w == NULL ? NULL : w + b->place, .count = count};
-        q->n = espi_ptk_reach(m, b);
-        status = sort_positions(m, b->shape) ? fill_vertices(m, &f, q->n, err) : espi_no_memory(err);
-    }
+    m->table.stride = m->index->size[m->link->group[node->shape]];
     for (size_t i = 1; i <= m->labels; i++) m->label[m->list[i]] = (uint32_t)i;
+    /* Blocks have the first rare list in the place of all: nobody must have it now. */
+    const uint32_t hidden = m->label[m->index->frequent];
+    m->label[m->index->frequent] = 0;
+    esp_status status = fill_blocks(m, column, w, count, err);
+    m->label[m->index->frequent] = hidden;
     for (size_t i = 0; status == ESP_OK && i < m->kins; i++) status = fill_kin(m, &m->kin[i], column, err);
     for (size_t i = 1; i <= m->labels; i++) m->label[m->list[i]] = 0;
     if (status == ESP_OK && w != NULL) add_mixed(m, column, w, count);

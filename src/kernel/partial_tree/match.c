@@ -29,9 +29,10 @@ void espi_ptk_matcher_free(espi_ptk_matcher *m)
     espi_free(m->label);
     espi_free(m->list);
     espi_free(m->begin);
-    espi_free(m->position);
+    espi_free(m->sorted);
     espi_free(m->cell);
     espi_free(m->kin_value);
+    espi_ptk_narrow_free(&m->narrow);
     espi_ptk_cells_free(&m->table);
     espi_free(m->counts);
     espi_free(m);
@@ -51,7 +52,7 @@ espi_ptk_matcher *espi_ptk_matcher_new(const espi_ptk_values *values, const espi
     m->kin_summed = espi_alloc_zero(index->trees->shapes, sizeof *m->kin_summed);
     m->met_at = espi_alloc_zero(index->blocks, sizeof *m->met_at);
     m->kin_met = espi_alloc_zero(index->trees->shapes, sizeof *m->kin_met);
-    m->label = espi_alloc_zero(index->list.count, sizeof *m->label);
+    m->label = espi_alloc_zero(index->list.count + 1, sizeof *m->label);
     m->counts = espi_alloc_zero(index->trees->trees, sizeof *m->counts);
     if (m->sum_of != NULL && m->summed != NULL && m->kin_summed != NULL && m->met_at != NULL && m->kin_met != NULL &&
         m->label != NULL && m->counts != NULL)

@@ -36,7 +36,6 @@ typedef struct espi_ptk_met_kin { /* a shape that has cells with it in rare labe
 typedef struct espi_ptk_side { /* a child of the current node */
     const double *column;      /* its excess; NULL: it has none */
     size_t stride;             /* from lane to lane */
-    uint32_t label;            /* number of its label among those of the node's children; 0: the index has none */
     bool inner;
 } espi_ptk_side;
 
@@ -44,6 +43,44 @@ typedef struct espi_ptk_cell {
     uint32_t k, l; /* positions in the node and in the shape */
     bool inner;    /* both are inner nodes */
 } espi_ptk_cell;
+
+enum {
+    ESPI_PTK_NARROW = 512, /* cells of a vertex that is computed on its own, at most */
+    ESPI_PTK_EIGHT = 8,    /* such vertices, side by side */
+    ESPI_PTK_AHEAD = 8,    /* vertices whose cells are found while their values come from memory */
+    ESPI_PTK_HEIGHTS = 7   /* powers of 2; vertices of about one number of children are put together */
+};
+
+typedef struct espi_ptk_target { /* where the excess of a vertex goes */
+    double *out;
+    double *w; /* to which it is added, `count` times; NULL: nowhere */
+    double count;
+} espi_ptk_target;
+
+typedef struct espi_ptk_narrow { /* vertices that wait for others; zeroed is empty */
+    struct espi_ptk_batch {
+        double *value; /* Delta of child l of a vertex and child k of the node: value[(l * width + k) * EIGHT + vertex];
+                          0 where there is no cell or no vertex */
+        size_t capacity;
+        size_t rows; /* the most children that one of them has */
+        size_t count;
+        espi_ptk_target target[ESPI_PTK_EIGHT];
+    } batch[ESPI_PTK_HEIGHTS];
+    struct espi_ptk_found {
+        espi_ptk_target target;
+        size_t cells, rows; /* cells: 0 if it is none */
+    } found[ESPI_PTK_AHEAD];
+    size_t next; /* of these, modulo their number */
+    struct espi_ptk_one_cell {
+        uint32_t k, l;
+        double value;         /* without the excess ... */
+        const double *column; /* ... which is there; NULL: 0 */
+    } * cell;                 /* of each: ESPI_PTK_NARROW */
+    size_t most;              /* children of such a vertex of the current node; 0: none */
+    double *ended;
+    size_t ended_capacity;
+} espi_ptk_narrow;
+void espi_ptk_narrow_free(espi_ptk_narrow *narrow);
 
 struct espi_ptk_matcher {
     const espi_ptk_values *values;
@@ -71,13 +108,14 @@ struct espi_ptk_matcher {
     uint32_t *label; /* per list: the number of its label among those of these children; else 0 */
     uint32_t *list;  /* per such number: the list */
     size_t labels, list_capacity;
-    uint32_t *begin;    /* per such number, and one more: position[begin[..] .. begin[.. + 1]) */
-    uint32_t *position; /* where a shape has the label: l * 2, and 1 more for an inner node */
-    size_t begin_capacity, position_capacity;
+    uint32_t *sorted; /* these children in order of such numbers ... */
+    uint32_t *begin;  /* ... those of one: sorted[begin[number] .. begin[number + 1]) */
+    size_t sorted_capacity, begin_capacity;
     espi_ptk_cell *cell;
     size_t cells, cell_capacity;
     double *kin_value; /* of vertices that do not lie side by side */
     size_t kin_value_capacity;
+    espi_ptk_narrow narrow;
     espi_ptk_cells table; /* the cells of one shape, with their values for vertices side by side */
     uint16_t *counts;     /* per tree: a sum of counts of names; 0 between uses */
     size_t steps;         /* since run was asked */
@@ -103,6 +141,14 @@ bool espi_ptk_meet(espi_ptk_matcher *matcher, const espi_ptk_node *node);
 /* Fills the column of the node over all their vertices, and adds it, `count` times, to w, unless that is NULL. */
 esp_status espi_ptk_fill(espi_ptk_matcher *matcher, const espi_ptk_node *node, double *column, double *w, double count,
                          esp_error *err);
+
+/* The excess of a single vertex of a block, of at most m->narrow.most children: at once or at the end. Between start
+ * and end, which comes after a failure too, the node stays the same. False: out of memory. */
+bool espi_ptk_narrow_start(espi_ptk_matcher *matcher);
+bool espi_ptk_narrow_add(espi_ptk_matcher *matcher, const struct espi_ptk_block *block, size_t rank,
+                         const espi_ptk_target *to);
+bool espi_ptk_narrow_end(espi_ptk_matcher *matcher, bool ok);
+
 /* w[r] += count * col[r] */
 void espi_ptk_add(double *w, const double *col, size_t n, double count);
 

@@ -49,6 +49,11 @@ typedef struct espi_ptk_values { /* of the parameters, and what follows from the
     double power[ESPI_PTK_POWERS]; /* of lambda */
 } espi_ptk_values;
 
+static inline double espi_ptk_power(const espi_ptk_values *values, size_t exponent)
+{
+    return exponent < ESPI_PTK_POWERS ? values->power[exponent] : espi_power(values->lambda, (unsigned)exponent);
+}
+
 /* ------------------------------------------------------------------ names */
 
 /* A name is symbol * 2, and 1 more for an inner node. Symbols have one numbering for rows and columns. */
@@ -177,6 +182,7 @@ typedef struct espi_ptk_index {
         uint32_t vertices;  /* in order of the trees that brought them */
         uint32_t place;     /* of the first of them in the group */
         uint32_t children;  /* of each */
+        size_t code;        /* of the children: block_code[code + l] */
         size_t vertex;      /* of the first of them among all vertices */
         size_t child;       /* places of the children: child[.. + l * vertices + rank] */
         size_t at;          /* occurrences: at[at .. at of the next block) */
@@ -193,11 +199,12 @@ typedef struct espi_ptk_index {
     } * kin;                 /* per shape, and one more; empty if it has no rare label */
     uint32_t *member;
     espi_ptk_occurrence *kin_at;
-    espi_ptk_map list;  /* group << 32 | label of a child */
-    bool *rare;         /* per list: few shapes of the group have such a child */
-    size_t *list_start; /* per list, and one more */
-    uint32_t *posting;  /* blocks that have the label, of a rare one shapes; in order, each once */
-    uint32_t *code;     /* per name of a child of a shape: its list * 2, and 1 more for an inner node */
+    espi_ptk_map list; /* group << 32 | label of a child */
+    size_t frequent;   /* lists before this one are of labels that many shapes of the group have; the others are rare */
+    size_t *list_start;   /* per list, and one more */
+    uint32_t *posting;    /* blocks that have the label, of a rare one shapes; in order, each once */
+    uint32_t *code;       /* per name of a child of a shape: its list * 2, and 1 more for an inner node */
+    uint32_t *block_code; /* the same of blocks; of a rare label `frequent` * 2 */
     size_t vertices;
     size_t *name_start; /* per name, and one more */
     espi_ptk_occurrence *name_at;

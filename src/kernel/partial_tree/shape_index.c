@@ -19,10 +19,10 @@ void espi_ptk_index_free(espi_ptk_index *x)
     espi_free(x->member);
     espi_free(x->kin_at);
     espi_ptk_map_free(&x->list);
-    espi_free(x->rare);
     espi_free(x->list_start);
     espi_free(x->posting);
     espi_free(x->code);
+    espi_free(x->block_code);
     espi_free(x->name_start);
     espi_free(x->name_at);
     *x = (espi_ptk_index){0};
@@ -32,42 +32,70 @@ void espi_ptk_index_free(espi_ptk_index *x)
 
 static uint64_t list_key(uint32_t group, uint32_t name) { return (uint64_t)group << 32 | espi_ptk_label(name); }
 
-static bool is_rare(const espi_ptk_index *x, uint32_t code) { return x->rare[code / 2]; }
+static bool is_rare(const espi_ptk_index *x, uint32_t code) { return code / 2 >= x->frequent; }
 
-/* Gives every child of a shape its list, and tells lists that few shapes of their group are in. */
-static bool make_lists(espi_ptk_index *x)
+/* Gives every child of a shape its list, in order of first appearance. shapes[group]: how many it has. */
+static bool number_lists(espi_ptk_index *x, espi_ptk_map *list, uint32_t *shapes)
 {
-    enum { FREQUENT = 64 }; /* one shape in so many: fewer are better looked at one by one */
     const espi_ptk_trees *t = x->trees;
-    uint32_t *shapes = espi_alloc_zero(t->group.count, sizeof *shapes), *members = NULL, *newest = NULL;
-    x->code = espi_alloc(t->child_names, sizeof *x->code);
-    bool ok = shapes != NULL && x->code != NULL;
+    bool ok = true;
     for (size_t s = 0; ok && s < t->shapes; s++) {
         const espi_ptk_shape *shape = &t->shape[s];
         shapes[shape->group]++;
         for (size_t i = shape->name; ok && i < shape->name + shape->children; i++) {
-            const uint32_t list = espi_ptk_map_add(&x->list, list_key(shape->group, t->child_name[i]));
-            ok = list < ESPI_NO_NODE / 2;
-            x->code[i] = list * 2 + t->child_name[i] % 2;
+            const uint32_t number = espi_ptk_map_add(list, list_key(shape->group, t->child_name[i]));
+            ok = number < ESPI_NO_NODE / 2;
+            x->code[i] = number * 2 + t->child_name[i] % 2;
         }
     }
-    if (ok) {
-        x->rare = espi_alloc(x->list.count, sizeof *x->rare);
-        members = espi_alloc_zero(x->list.count, sizeof *members);
-        newest = espi_alloc_zero(x->list.count, sizeof *newest);
-        ok = x->rare != NULL && members != NULL && newest != NULL;
-    }
-    for (size_t s = 0; ok && s < t->shapes; s++) {
+    return ok;
+}
+
+/* Counts the shapes of each list. */
+static bool count_shapes(const espi_ptk_index *x, size_t lists, uint32_t *members)
+{
+    const espi_ptk_trees *t = x->trees;
+    uint32_t *newest = espi_alloc_zero(lists, sizeof *newest); /* per list: the last shape + 1 */
+    for (size_t s = 0; newest != NULL && s < t->shapes; s++) {
         for (size_t i = t->shape[s].name; i < t->shape[s].name + t->shape[s].children; i++) {
-            members[x->code[i] / 2] += newest[x->code[i] / 2] != s + 1;
-            newest[x->code[i] / 2] = (uint32_t)(s + 1);
+            const uint32_t list = x->code[i] / 2;
+            members[list] += newest[list] != s + 1;
+            newest[list] = (uint32_t)(s + 1);
         }
     }
-    for (size_t i = 0; ok && i < x->list.count; i++)
-        x->rare[i] = (size_t)members[i] * FREQUENT <= shapes[x->list.key[i] >> 32];
+    espi_free(newest);
+    return newest != NULL;
+}
+
+/* Makes the lists of frequent labels, then those of rare ones; members[i]: the new number of list i. */
+static bool order_lists(espi_ptk_index *x, const espi_ptk_map *list, const uint32_t *shapes, uint32_t *members)
+{
+    enum { FREQUENT = 64 }; /* one shape in so many: fewer are better looked at one by one */
+    bool ok = true;
+    for (size_t i = 0; ok && i < list->count; i++)
+        if (members[i] > shapes[list->key[i] >> 32] / FREQUENT)
+            ok = espi_ptk_map_add(&x->list, list->key[i]) != ESPI_NO_NODE;
+    x->frequent = x->list.count;
+    for (size_t i = 0; ok && i < list->count; i++)
+        ok = (members[i] = espi_ptk_map_add(&x->list, list->key[i])) != ESPI_NO_NODE;
+    return ok;
+}
+
+static bool make_lists(espi_ptk_index *x)
+{
+    const espi_ptk_trees *t = x->trees;
+    espi_ptk_map list = {0};
+    uint32_t *shapes = espi_alloc_zero(t->group.count, sizeof *shapes), *members = NULL;
+    x->code = espi_alloc(t->child_names, sizeof *x->code);
+    bool ok = shapes != NULL && x->code != NULL && number_lists(x, &list, shapes);
+    if (ok) {
+        members = espi_alloc_zero(list.count, sizeof *members);
+        ok = members != NULL && count_shapes(x, list.count, members) && order_lists(x, &list, shapes, members);
+    }
+    for (size_t i = 0; ok && i < t->child_names; i++) x->code[i] = members[x->code[i] / 2] * 2 + x->code[i] % 2;
+    espi_ptk_map_free(&list);
     espi_free(shapes);
     espi_free(members);
-    espi_free(newest);
     return ok;
 }
 
@@ -120,6 +148,23 @@ static bool make_blocks(espi_ptk_index *x)
     return ok;
 }
 
+/* The children of blocks, one block after the other. All rare labels are one there, which no node has. */
+static bool make_codes(espi_ptk_index *x)
+{
+    size_t codes = 0;
+    for (size_t i = 0; i < x->blocks; i++) {
+        x->block[i].code = codes;
+        codes += x->block[i].children;
+    }
+    x->block_code = espi_alloc(codes, sizeof *x->block_code);
+    for (size_t i = 0; i < x->blocks && x->block_code != NULL; i++) {
+        const uint32_t *code = x->code + x->trees->shape[x->block[i].shape].name;
+        for (size_t l = 0; l < x->block[i].children; l++)
+            x->block_code[x->block[i].code + l] = is_rare(x, code[l]) ? (uint32_t)x->frequent * 2 : code[l];
+    }
+    return x->block_code != NULL;
+}
+
 /* ---------------------------------------------------------------- postings */
 
 /* Calls of `enter` in order: blocks with their frequent labels, then shapes with their rare ones, each label once. */
@@ -135,7 +180,7 @@ static void enter_labels(const posting_maker *m, uint32_t number, uint32_t shape
     const espi_ptk_shape *s = &x->trees->shape[shape];
     for (size_t i = s->name; i < s->name + s->children; i++) {
         const uint32_t list = x->code[i] / 2;
-        if (x->rare[list] != rare || m->newest[list] == number + 1) continue;
+        if ((list >= x->frequent) != rare || m->newest[list] == number + 1) continue;
         m->newest[list] = number + 1;
         if (count) m->cursor[list + 1]++;
         else x->posting[m->cursor[list]++] = number;
@@ -360,7 +405,7 @@ static bool index_names(espi_ptk_index *x)
 bool espi_ptk_index_make(espi_ptk_index *x, const espi_ptk_trees *t)
 {
     x->trees = t;
-    return make_lists(x) && make_blocks(x) && make_postings(x) && make_vertices(x) && index_names(x);
+    return make_lists(x) && make_blocks(x) && make_codes(x) && make_postings(x) && make_vertices(x) && index_names(x);
 }
 
 /* ------------------------------------------------------------------- link */
