@@ -105,6 +105,22 @@ static esp_status evaluate(espi_ptk_matcher *m, const filling *f, size_t from, s
     return espi_progress_at_times(m->run, "computing the kernel", &m->steps, err);
 }
 
+/* The excess of n vertices with one cell or two. */
+static void fill_many(espi_ptk_matcher *m, const filling *f, size_t n)
+{
+    espi_ptk_many x = {.cells = m->cells, .n = n, .mu = m->values->mu, .out = f->out, .w = f->w, .count = f->count};
+    for (size_t c = 0; c < m->cells; c++) {
+        const espi_ptk_cell *cell = &m->cell[c];
+        x.cell[c].base = cell->inner ? *m->values->inner : *m->values->leaf;
+        x.cell[c].column = cell->inner ? m->side[cell->k].column : NULL;
+        x.cell[c].place = m->index->child + f->block->child + (size_t)cell->l * f->block->vertices;
+    }
+    const espi_ptk_cell *a = &m->cell[0], *b = &m->cell[m->cells - 1];
+    if (a->k < b->k && a->l < b->l) x.factor = espi_ptk_power(m->values, (b->k - a->k - 1) + (b->l - a->l - 1));
+    espi_ptk_sum_many(&x);
+    m->steps += 4 * m->cells * n;
+}
+
 /* The excess of n vertices. */
 static esp_status fill_vertices(espi_ptk_matcher *m, const filling *f, size_t n, esp_error *err)
 {
@@ -113,6 +129,11 @@ static esp_status fill_vertices(espi_ptk_matcher *m, const filling *f, size_t n,
     size_t to = find_cells(m, f->code, children, 0);
     if (to == 0) return espi_no_memory(err);
     esp_status status = ESP_OK;
+    if (to == children && m->lanes == 1 && f->w != NULL &&
+        (m->cells == 1 || (m->cells == 2 && espi_ptk_few(2, children, m->table.q)))) {
+        fill_many(m, f, n);
+        return espi_progress_at_times(m->run, "computing the kernel", &m->steps, err);
+    }
     if (to == children) {
         const size_t values = m->cells * m->lanes, chunk = values < SIDE_BY_SIDE ? SIDE_BY_SIDE / values : 1;
         for (size_t first = 0; status == ESP_OK && first < n; first += chunk)
@@ -149,22 +170,34 @@ static esp_status fill_kin(espi_ptk_matcher *m, const espi_ptk_met_kin *q, doubl
     return status;
 }
 
-/* What the rare labels add to w, once the column is complete. */
-static void add_mixed(const espi_ptk_matcher *m, const double *column, double *w, double count)
+/* What w was at the vertices with rare labels, before their blocks are added to it. */
+static bool save_kin(espi_ptk_matcher *m, const double *w)
 {
-    const size_t stride = m->table.stride;
-    for (size_t i = 0; i < m->mets; i++) {
-        const size_t place = m->index->block[m->met[i].block].place;
-        for (size_t lane = 0; lane < m->lanes && m->met[i].mixed; lane++)
-            espi_ptk_add(w + lane * stride + place, column + lane * stride + place, m->met[i].n, count);
-    }
+    size_t saved = 0;
+    for (size_t i = 0; i < m->kins; i++) saved += m->kin[i].n * m->lanes;
+    if (!espi_reserve(&m->saved, &m->saved_capacity, saved, sizeof *m->saved)) return false;
+    double *to = m->saved;
     for (size_t i = 0; i < m->kins; i++) {
         const struct espi_ptk_kin *kin = &m->index->kin[m->kin[i].shape];
         const uint32_t *member = m->index->member + kin->member;
-        const size_t place = m->index->block[kin->block].place;
-        for (size_t lane = 0; lane < m->lanes && m->kin[i].apart; lane++)
+        const double *from = w + m->index->block[kin->block].place;
+        for (size_t lane = 0; lane < m->lanes; lane++, from += m->table.stride)
+            for (size_t r = 0; r < m->kin[i].n; r++) *to++ = from[member[r]];
+    }
+    return true;
+}
+
+/* What it is with them. */
+static void add_kin(const espi_ptk_matcher *m, const double *column, double *w, double count)
+{
+    const double *saved = m->saved;
+    for (size_t i = 0; i < m->kins; i++) {
+        const struct espi_ptk_kin *kin = &m->index->kin[m->kin[i].shape];
+        const uint32_t *member = m->index->member + kin->member;
+        size_t place = m->index->block[kin->block].place;
+        for (size_t lane = 0; lane < m->lanes; lane++, place += m->table.stride)
             for (size_t r = 0; r < m->kin[i].n; r++)
-                w[lane * stride + place + member[r]] += count * column[lane * stride + place + member[r]];
+                w[place + member[r]] = *saved++ + count * column[place + member[r]];
     }
 }
 
@@ -194,6 +227,25 @@ static esp_status fill_narrow(espi_ptk_matcher *m, const filling *f, size_t n, e
     return espi_progress_at_times(m->run, "computing the kernel", &m->steps, err);
 }
 
+/* Zeros where nothing is met: in other blocks of the group, and in trees that are not asked for. */
+static void clear_rest(const espi_ptk_matcher *m, uint32_t group, double *column)
+{
+    const espi_ptk_index *x = m->index;
+    const uint32_t *at = x->group_block + x->group_start[group], *end = x->group_block + x->group_start[group + 1];
+    const size_t size = x->size[group];
+    if (m->mets < (size_t)(end - at) / 8) {
+        memset(column, 0, size * m->lanes * sizeof *column);
+        return;
+    }
+    for (; at < end; at++) {
+        const struct espi_ptk_block *b = &x->block[*at];
+        const uint32_t met = m->met_at[*at], n = met == 0 ? 0 : m->met[met - 1].n;
+        if (n == b->vertices) continue;
+        for (size_t lane = 0; lane < m->lanes; lane++)
+            memset(column + lane * size + b->place + n, 0, (b->vertices - n) * sizeof *column);
+    }
+}
+
 static esp_status fill_blocks(espi_ptk_matcher *m, double *column, double *w, double count, esp_error *err)
 {
     enum { FEW = 4 }; /* vertices */
@@ -202,14 +254,13 @@ static esp_status fill_blocks(espi_ptk_matcher *m, double *column, double *w, do
     for (size_t i = 0; status == ESP_OK && i < m->mets; i++) {
         fetch_block(m, i + FAR + NEAR);
         fetch_children(m, i + NEAR);
-        espi_ptk_met *q = &m->met[i];
+        const espi_ptk_met *q = &m->met[i];
         const struct espi_ptk_block *b = &m->index->block[q->block];
         const filling f = {.block = b,
                            .code = m->index->block_code + b->code,
                            .out = column + b->place,
-                           .w = q->mixed || w == NULL ? NULL : w + b->place,
+                           .w = w == NULL ? NULL : w + b->place,
                            .count = count};
-        q->n = espi_ptk_reach(m, b);
         const bool narrow = q->n <= FEW && m->lanes == 1 && b->children <= m->narrow.most;
         status = (narrow ? fill_narrow : fill_vertices)(m, &f, q->n, err);
     }
@@ -227,10 +278,14 @@ esp_status espi_ptk_fill(espi_ptk_matcher *m, const espi_ptk_node *node, double 
     /* Blocks have the first rare list in the place of all: nobody must have it now. */
     const uint32_t hidden = m->label[m->index->frequent];
     m->label[m->index->frequent] = 0;
-    esp_status status = fill_blocks(m, column, w, count, err);
+    for (size_t i = 0; i < m->mets; i++) m->met[i].n = espi_ptk_reach(m, &m->index->block[m->met[i].block]);
+    clear_rest(m, m->link->group[node->shape], column);
+    for (size_t i = 0; i < m->mets; i++) m->met_at[m->met[i].block] = 0;
+    esp_status status = w == NULL || save_kin(m, w) ? ESP_OK : espi_no_memory(err);
+    if (status == ESP_OK) status = fill_blocks(m, column, w, count, err);
     m->label[m->index->frequent] = hidden;
     for (size_t i = 0; status == ESP_OK && i < m->kins; i++) status = fill_kin(m, &m->kin[i], column, err);
     for (size_t i = 1; i <= m->labels; i++) m->label[m->list[i]] = 0;
-    if (status == ESP_OK && w != NULL) add_mixed(m, column, w, count);
+    if (status == ESP_OK && w != NULL) add_kin(m, column, w, count);
     return status;
 }

@@ -32,6 +32,7 @@ void espi_ptk_matcher_free(espi_ptk_matcher *m)
     espi_free(m->sorted);
     espi_free(m->cell);
     espi_free(m->kin_value);
+    espi_free(m->saved);
     espi_ptk_narrow_free(&m->narrow);
     espi_ptk_cells_free(&m->table);
     espi_free(m->counts);
@@ -250,7 +251,6 @@ static double *take_column(espi_ptk_matcher *m, size_t node, uint32_t group)
     const size_t size = m->index->size[group] * m->lanes;
     c->group = group;
     if (!espi_reserve(&c->value, &c->capacity, size, sizeof *c->value)) return NULL;
-    memset(c->value, 0, size * sizeof *c->value);
     m->steps += size;
     return c->value;
 }
@@ -395,7 +395,8 @@ static void finish_sum(espi_ptk_matcher *m, const espi_ptk_sum *x, bool ok, sink
 static void finish_tree(espi_ptk_matcher *m, bool ok, sink *s)
 {
     for (size_t i = 0; i < m->sums; i++) finish_sum(m, &m->sum[i], ok, s);
-    m->sums = 0;
+    for (size_t i = 0; i < m->mets && !ok; i++) m->met_at[m->met[i].block] = 0;
+    m->sums = m->mets = 0;
     espi_pool_end(&m->pool, ok);
 }
 

@@ -24,7 +24,6 @@ typedef struct espi_ptk_sum { /* w of a group that several nodes of the tree bel
 typedef struct espi_ptk_met { /* a block that has cells with the current node */
     uint32_t block;
     uint32_t n; /* its vertices in trees before `to` */
-    bool mixed; /* some of them have more cells, in rare labels */
 } espi_ptk_met;
 
 typedef struct espi_ptk_met_kin { /* a shape that has cells with it in rare labels */
@@ -72,11 +71,12 @@ typedef struct espi_ptk_narrow { /* vertices that wait for others; zeroed is emp
     } found[ESPI_PTK_AHEAD];
     size_t next; /* of these, modulo their number */
     struct espi_ptk_one_cell {
-        uint32_t k, l;
-        double value;         /* without the excess ... */
-        const double *column; /* ... which is there; NULL: 0 */
-    } * cell;                 /* of each: ESPI_PTK_NARROW */
-    size_t most;              /* children of such a vertex of the current node; 0: none */
+        uint32_t at;    /* of child l of the vertex and child k of the node: l * width + k */
+        uint32_t inner; /* 1: both are inner nodes; 0 */
+        const double *excess;
+    } * cell; /* of each: ESPI_PTK_NARROW */
+    double constant[2], zero;
+    size_t most; /* children of such a vertex of the current node; 0: none */
     double *ended;
     size_t ended_capacity;
 } espi_ptk_narrow;
@@ -114,7 +114,8 @@ struct espi_ptk_matcher {
     espi_ptk_cell *cell;
     size_t cells, cell_capacity;
     double *kin_value; /* of vertices that do not lie side by side */
-    size_t kin_value_capacity;
+    double *saved;     /* of w, at the vertices of `kin` */
+    size_t kin_value_capacity, saved_capacity;
     espi_ptk_narrow narrow;
     espi_ptk_cells table; /* the cells of one shape, with their values for vertices side by side */
     uint16_t *counts;     /* per tree: a sum of counts of names; 0 between uses */
@@ -136,7 +137,8 @@ static inline uint32_t espi_ptk_reach(const espi_ptk_matcher *m, const struct es
     return low;
 }
 
-/* Finds the blocks and shapes that have cells with a node, as m->met and m->kin. False: out of memory. */
+/* Finds the blocks and shapes that have cells with a node, as m->met, m->met_at and m->kin. If it finds any, the column
+ * is to be filled. False: out of memory. */
 bool espi_ptk_meet(espi_ptk_matcher *matcher, const espi_ptk_node *node);
 /* Fills the column of the node over all their vertices, and adds it, `count` times, to w, unless that is NULL. */
 esp_status espi_ptk_fill(espi_ptk_matcher *matcher, const espi_ptk_node *node, double *column, double *w, double count,
@@ -148,6 +150,21 @@ bool espi_ptk_narrow_start(espi_ptk_matcher *matcher);
 bool espi_ptk_narrow_add(espi_ptk_matcher *matcher, const struct espi_ptk_block *block, size_t rank,
                          const espi_ptk_target *to);
 bool espi_ptk_narrow_end(espi_ptk_matcher *matcher, bool ok);
+
+typedef struct espi_ptk_many { /* vertices with one cell or two */
+    struct espi_ptk_reading {
+        double base;          /* of Delta ... */
+        const double *column; /* ... and the excess: column[place[r]]; NULL: 0 */
+        const uint32_t *place;
+    } cell[2];
+    size_t cells, n;
+    double factor; /* lambda^gaps, if the second comes behind the first in a chain; else 0 */
+    double mu;
+    double *out; /* mu S of vertex r < n */
+    double *w;   /* to which it is added, `count` times */
+    double count;
+} espi_ptk_many;
+void espi_ptk_sum_many(const espi_ptk_many *many);
 
 /* w[r] += count * col[r] */
 void espi_ptk_add(double *w, const double *col, size_t n, double count);

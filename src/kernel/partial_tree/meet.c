@@ -76,11 +76,10 @@ static bool meet_kin(espi_ptk_matcher *m, uint32_t list)
     for (; at < end; at++) {
         const struct espi_ptk_kin *kin = &m->index->kin[*at];
         if (kin->block >= m->limit || m->kin_met[*at]) continue;
-        const uint32_t n = kin_reach(m, kin), met = m->met_at[kin->block];
+        const uint32_t n = kin_reach(m, kin);
         if (n == 0) continue;
         m->kin_met[*at] = true;
-        m->kin[m->kins++] = (espi_ptk_met_kin){.shape = *at, .n = n, .apart = met == 0};
-        if (met != 0) m->met[met - 1].mixed = true;
+        m->kin[m->kins++] = (espi_ptk_met_kin){.shape = *at, .n = n, .apart = m->met_at[kin->block] == 0};
     }
     return true;
 }
@@ -103,7 +102,7 @@ bool espi_ptk_meet(espi_ptk_matcher *m, const espi_ptk_node *node)
     for (size_t i = 1; ok && i <= m->labels; i++)
         if (m->list[i] >= m->index->frequent) ok = meet_kin(m, m->list[i]);
     for (size_t i = 1; i <= m->labels; i++) m->label[m->list[i]] = 0;
-    for (size_t i = 0; i < m->mets; i++) m->met_at[m->met[i].block] = 0;
+    for (size_t i = 0; !ok && i < m->mets; i++) m->met_at[m->met[i].block] = 0;
     for (size_t i = 0; i < m->kins; i++) m->kin_met[m->kin[i].shape] = false;
     return ok;
 }

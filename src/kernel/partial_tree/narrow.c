@@ -63,22 +63,31 @@ bool espi_ptk_narrow_start(espi_ptk_matcher *m)
     const size_t width = m->table.q;
     x->most = width < ESPI_PTK_NARROW ? ESPI_PTK_NARROW / width : 0;
     if (x->most >= (size_t)1 << (ESPI_PTK_HEIGHTS - 1)) x->most = ((size_t)1 << (ESPI_PTK_HEIGHTS - 1)) - 1;
+    x->constant[0] = *m->values->leaf;
+    x->constant[1] = *m->values->inner;
     if (x->cell == NULL) x->cell = espi_alloc((size_t)ESPI_PTK_AHEAD * ESPI_PTK_NARROW, sizeof *x->cell);
     return x->cell != NULL && espi_reserve(&x->ended, &x->ended_capacity, width * EIGHT, sizeof *x->ended);
 }
 
-/* S by chains, as in children.c. */
-static double chain(const espi_ptk_values *v, const one_cell *cell, size_t cells)
+static inline double read(const espi_ptk_narrow *x, const one_cell *cell)
 {
+    return x->constant[cell->inner] + *cell->excess;
+}
+
+/* S by chains, as in children.c. */
+static double chain(const espi_ptk_matcher *m, const one_cell *cell, size_t cells)
+{
+    const uint32_t width = (uint32_t)m->table.q;
+    uint32_t k[ESPI_PTK_NARROW], l[ESPI_PTK_NARROW];
     double s = 0.0, p[ESPI_PTK_NARROW];
     for (size_t i = 0; i < cells; i++) {
         double sum = 1.0;
-        for (size_t j = 0; j < i; j++) {
-            if (cell[j].k >= cell[i].k || cell[j].l >= cell[i].l) continue;
-            const size_t gaps = (cell[i].k - cell[j].k - 1) + (cell[i].l - cell[j].l - 1);
-            sum += espi_ptk_power(v, gaps) * p[j];
-        }
-        p[i] = cell[i].value * sum;
+        l[i] = cell[i].at / width;
+        k[i] = cell[i].at % width;
+        for (size_t j = 0; j < i; j++)
+            if (k[j] < k[i] && l[j] < l[i])
+                sum += espi_ptk_power(m->values, (k[i] - k[j] - 1) + (l[i] - l[j] - 1)) * p[j];
+        p[i] = read(&m->narrow, &cell[i]) * sum;
         s += p[i];
     }
     return s;
@@ -87,14 +96,14 @@ static double chain(const espi_ptk_values *v, const one_cell *cell, size_t cells
 /* Adds a table to those of about its height. False: out of memory. */
 static bool add_table(espi_ptk_matcher *m, const one_cell *cell, size_t cells, size_t rows, const espi_ptk_target *to)
 {
-    const size_t width = m->table.q;
     size_t height = 0;
     while (rows >> height != 0) height++;
     struct espi_ptk_batch *b = &m->narrow.batch[height];
     const size_t had = b->capacity;
-    if (!espi_reserve(&b->value, &b->capacity, (width * EIGHT) << height, sizeof *b->value)) return false;
+    if (!espi_reserve(&b->value, &b->capacity, (m->table.q * EIGHT) << height, sizeof *b->value)) return false;
     if (b->capacity > had) memset(b->value + had, 0, (b->capacity - had) * sizeof *b->value);
-    for (size_t c = 0; c < cells; c++) b->value[(cell[c].l * width + cell[c].k) * EIGHT + b->count] = cell[c].value;
+    double *value = b->value + b->count;
+    for (size_t c = 0; c < cells; c++) value[cell[c].at * (size_t)EIGHT] = read(&m->narrow, &cell[c]);
     if (rows > b->rows) b->rows = rows;
     b->target[b->count++] = *to;
     if (b->count == EIGHT) flush(m, b);
@@ -105,15 +114,29 @@ static bool add_table(espi_ptk_matcher *m, const one_cell *cell, size_t cells, s
 static bool finish(espi_ptk_matcher *m, size_t slot)
 {
     struct espi_ptk_found *f = &m->narrow.found[slot];
-    one_cell *cell = m->narrow.cell + slot * ESPI_PTK_NARROW;
+    const one_cell *cell = m->narrow.cell + slot * ESPI_PTK_NARROW;
     const size_t cells = f->cells;
     f->cells = 0;
-    for (size_t c = 0; c < cells; c++)
-        if (cell[c].column != NULL) cell[c].value += *cell[c].column;
-    if (cells == 1) put(m, &f->target, cell->value);
-    else if (espi_ptk_few(cells, f->rows, m->table.q)) put(m, &f->target, chain(m->values, cell, cells));
+    if (cells == 1) put(m, &f->target, read(&m->narrow, cell));
+    else if (espi_ptk_few(cells, f->rows, m->table.q)) put(m, &f->target, chain(m, cell, cells));
     else return add_table(m, cell, cells, f->rows, &f->target);
     return true;
+}
+
+/* The cells of child l of a vertex, at `place`, and the children of the node with its label. Returns where the next
+ * cell goes. */
+static inline one_cell *find_cells(const espi_ptk_matcher *m, size_t l, bool inner, uint32_t label, size_t place,
+                                   one_cell *cell)
+{
+    const uint32_t *k = m->sorted + m->begin[label], *end = m->sorted + m->begin[label + 1];
+    for (; k < end; k++, cell++) {
+        const espi_ptk_side *side = &m->side[*k];
+        cell->at = (uint32_t)(l * m->table.q + *k);
+        cell->inner = inner && side->inner;
+        cell->excess = cell->inner && side->column != NULL ? side->column + place : &m->narrow.zero;
+        __builtin_prefetch(cell->excess);
+    }
+    return cell;
 }
 
 bool espi_ptk_narrow_add(espi_ptk_matcher *m, const struct espi_ptk_block *b, size_t rank, const espi_ptk_target *to)
@@ -121,27 +144,14 @@ bool espi_ptk_narrow_add(espi_ptk_matcher *m, const struct espi_ptk_block *b, si
     const uint32_t *code = m->index->block_code + b->code, *place = m->index->child + b->child + rank;
     const size_t rows = b->children, slot = m->narrow.next++ % ESPI_PTK_AHEAD;
     struct espi_ptk_found *f = &m->narrow.found[slot];
-    one_cell *cell = m->narrow.cell + slot * ESPI_PTK_NARROW;
+    one_cell *first = m->narrow.cell + slot * ESPI_PTK_NARROW, *cell = first;
     if (f->cells > 0 && !finish(m, slot)) return false;
-    size_t cells = 0;
     for (size_t l = 0; l < rows; l++) {
         const uint32_t label = m->label[code[l] / 2];
-        if (label == 0) continue;
-        for (uint32_t i = m->begin[label]; i < m->begin[label + 1]; i++) {
-            const espi_ptk_side *side = &m->side[m->sorted[i]];
-            const bool inner = side->inner && code[l] % 2 != 0;
-            one_cell *c = &cell[cells++];
-            c->k = m->sorted[i];
-            c->l = (uint32_t)l;
-            c->value = inner ? *m->values->inner : *m->values->leaf;
-            c->column = inner && side->column != NULL ? side->column + place[l * b->vertices] : NULL;
-            __builtin_prefetch(c->column);
-        }
+        if (label != 0) cell = find_cells(m, l, code[l] % 2 != 0, label, place[l * b->vertices], cell);
     }
-    f->target = *to;
-    f->cells = cells;
-    f->rows = rows;
-    m->steps += rows + 4 * cells + rows * m->table.q;
+    *f = (struct espi_ptk_found){.target = *to, .cells = (size_t)(cell - first), .rows = rows};
+    m->steps += rows * m->table.q + 4 * f->cells;
     return true;
 }
 

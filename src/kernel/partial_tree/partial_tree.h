@@ -188,8 +188,10 @@ typedef struct espi_ptk_index {
         size_t at;          /* occurrences: at[at .. at of the next block) */
     } * block;              /* in order of the trees that brought the first vertex; and one more */
     size_t blocks;
-    uint32_t *size;  /* per group: vertices */
-    uint32_t *first; /* per vertex: the tree that brought it */
+    size_t *group_start;   /* per group, and one more */
+    uint32_t *group_block; /* its blocks, in order */
+    uint32_t *size;        /* per group: vertices */
+    uint32_t *first;       /* per vertex: the tree that brought it */
     uint32_t *child;
     espi_ptk_occurrence *at; /* in order of trees */
     struct espi_ptk_kin {    /* vertices of a shape with rare labels, where a node meets these alone */

@@ -15,6 +15,8 @@ void espi_ptk_index_free(espi_ptk_index *x)
     espi_free(x->first);
     espi_free(x->child);
     espi_free(x->at);
+    espi_free(x->group_start);
+    espi_free(x->group_block);
     espi_free(x->kin);
     espi_free(x->member);
     espi_free(x->kin_at);
@@ -146,6 +148,19 @@ static bool make_blocks(espi_ptk_index *x)
     }
     espi_free(slot);
     return ok;
+}
+
+static bool list_blocks(espi_ptk_index *x)
+{
+    const espi_ptk_trees *t = x->trees;
+    x->group_start = espi_alloc_zero(t->group.count + 2, sizeof *x->group_start);
+    x->group_block = espi_alloc(x->blocks, sizeof *x->group_block);
+    if (x->group_start == NULL || x->group_block == NULL) return false;
+    size_t *cursor = x->group_start + 1; /* ends up as the starts, one further */
+    for (size_t i = 0; i < x->blocks; i++) cursor[t->shape[x->block[i].shape].group + 1]++;
+    for (size_t g = 0; g < t->group.count; g++) cursor[g + 1] += cursor[g];
+    for (size_t i = 0; i < x->blocks; i++) x->group_block[cursor[t->shape[x->block[i].shape].group]++] = (uint32_t)i;
+    return true;
 }
 
 /* The children of blocks, one block after the other. All rare labels are one there, which no node has. */
@@ -405,7 +420,8 @@ static bool index_names(espi_ptk_index *x)
 bool espi_ptk_index_make(espi_ptk_index *x, const espi_ptk_trees *t)
 {
     x->trees = t;
-    return make_lists(x) && make_blocks(x) && make_codes(x) && make_postings(x) && make_vertices(x) && index_names(x);
+    return make_lists(x) && make_blocks(x) && list_blocks(x) && make_codes(x) && make_postings(x) && make_vertices(x) &&
+           index_names(x);
 }
 
 /* ------------------------------------------------------------------- link */
