@@ -15,19 +15,24 @@
  *
  * The excess is computed for one tree against all trees of the columns at once. Every different subtree of the columns
  * is a vertex. Vertices of one label are a group; those of one production, with the same names of children too, have
- * one shape, and against a given subtree all vertices of a shape have the same cells. So for each different subtree v
- * of a tree, bottom up: an index (group, label of a child) -> (shape, position) gives the cells, shape by shape; S is
- * computed for all vertices of a shape side by side; the results are the column of v over the vertices of its group,
- * dropped when the last parent of v is done. Added up, the columns are w(u), scattered over the occurrences of u for a
- * Gram row, or multiplied with f(u) for a score. Nothing recurses; a row costs O(cells that exist); memory is O(largest
- * group * live columns).
+ * one shape. Words make most shapes differ, and most words are in few of them: a label of children that few shapes of
+ * the group have is rare there, and shapes that differ in rare labels only are one block. Unless a rare label of a
+ * subtree's children is among theirs, all vertices of a block have the same cells with it. So for each different
+ * subtree v of a tree, bottom up: lists (group, label of a child) give the blocks it meets, and the shapes of its rare
+ * labels; S is computed for all vertices of a block side by side, and once more for these shapes; the results are the
+ * column of v over the vertices of its group, dropped when the last parent of v is done. Added up, the columns are
+ * w(u), scattered over the occurrences of u for a Gram row, or multiplied with f(u) for a score. Nothing recurses; a
+ * row costs O(cells that exist); memory is O(largest group * live columns).
  *
  *     ptk_kernel.c    the kernel class: parameters, binding to data, and which of the files below computes what
  *     trees.c         trees as lists of their different subtrees, with shapes and counts of names
- *     shape_index.c   the columns: vertices by shape, cells by label, occurrences; and the link of the rows to them
+ *     shape_index.c   the columns: vertices by block, blocks by label, occurrences; and the link of the rows to them
  *     match.c         one tree against the index: a row, a gradient, or scores
- *     cells.c         ... its cells with each shape, and their values
+ *     meet.c          ... the blocks and shapes that a node meets
+ *     cells.c         ... its cells with each of them, and their values
  *     children.c      ... S from these
+ *     broad.c         ... the same for many vertices with one cell or two
+ *     narrow.c        ... the same for single vertices, eight at a time
  *     self_values.c   K(T, T) of all trees
  *     wide_pair.c     K of any two trees in numbers that do not overflow
  *     pair.c          algorithm=pair: tree by tree as published; shares nothing with the files above
@@ -149,8 +154,11 @@ static inline espi_ptk_tree espi_ptk_tree_of(const espi_ptk_trees *trees, size_t
 
 /* Scratch of espi_ptk_trees_make; one serves many calls for one forest. Zeroed is empty. */
 typedef struct espi_ptk_builder {
-    uint32_t *index;   /* vertex -> its node in the current tree; else ESPI_NO_NODE */
-    uint32_t *shape;   /* production -> its shape; else ESPI_NO_NODE */
+    uint32_t *index; /* vertex -> its node in the current tree; else ESPI_NO_NODE */
+    uint32_t *shape; /* production -> its shape; else ESPI_NO_NODE */
+    uint32_t *name;  /* name in the forest's symbols -> its number; else ESPI_NO_NODE */
+    uint32_t *named; /* such names */
+    size_t names, named_capacity;
     double *count;     /* name -> occurrences in the current tree; else 0 */
     uint32_t *touched; /* such names */
     uint32_t *last;    /* group -> its newest node in the current tree ... */
@@ -228,9 +236,9 @@ void espi_ptk_link_free(espi_ptk_link *link);
 
 /* --------------------------------------------------------------- children */
 
-/* The cells of two nodes p and q, in order of children k of p, then l of q, and their values for n vertices with the
- * shape of q. Very many cells come in several calls, for children [from, to) of p each, in order; between these
- * `scratch` and the result stay as they were left. Zeroed is empty. */
+/* The cells of two nodes p and q, in order of children k of p, then l of q, and their values for n such pairs, of which
+ * one node is the same. Very many cells come in several calls, for children [from, to) of p each, in order; between
+ * these `scratch` and the result stay as they were left. Zeroed is empty. */
 typedef struct espi_ptk_cells {
     size_t p, q;     /* numbers of children */
     size_t from, to; /* 0 and p: all */
