@@ -12,13 +12,13 @@ if [ -f "$data/code/code.jsonl.zst" ]; then
     zstdcat "$data/code/code.jsonl.zst" >"$work/all.jsonl"
     awk -F '\t' -v seed=55 'NR == FNR { if ($1 == seed) wanted["\"" $2 "\""] = 1; next } $2 in wanted' \
         "$data/code/t1.queries.tsv" FS='[ ,]' "$work/all.jsonl" >"$work/queries.jsonl"
-    sizes='20x57350 100x57350 1000x1000'
+    sizes=${SIZES:-'100x57350 1000x1000'}
 else
     echo "bench: no data in $data; random programs stand in" >&2
     source='random trees in the shape of programs'
     programs 2000 320 >"$work/all.jsonl"
     head -n 100 "$work/all.jsonl" >"$work/queries.jsonl"
-    sizes='20x2000 100x2000 500x500'
+    sizes=${SIZES:-'100x2000 500x500'}
 fi
 
 # seconds ESPALIER KERNEL: of the processor, as the user, for the whole command.

@@ -227,23 +227,27 @@ static esp_status fill_narrow(espi_ptk_matcher *m, const filling *f, size_t n, e
     return espi_progress_at_times(m->run, "computing the kernel", &m->steps, err);
 }
 
+static void clear(const espi_ptk_matcher *m, double *column, size_t from, size_t to)
+{
+    for (size_t lane = 0; lane < m->lanes && from < to; lane++)
+        memset(column + lane * m->table.stride + from, 0, (to - from) * sizeof *column);
+}
+
 /* Zeros where nothing is met: in other blocks of the group, and in trees that are not asked for. */
 static void clear_rest(const espi_ptk_matcher *m, uint32_t group, double *column)
 {
     const espi_ptk_index *x = m->index;
     const uint32_t *at = x->group_block + x->group_start[group], *end = x->group_block + x->group_start[group + 1];
-    const size_t size = x->size[group];
-    if (m->mets < (size_t)(end - at) / 8) {
-        memset(column, 0, size * m->lanes * sizeof *column);
-        return;
-    }
+    size_t from = 0; /* all before is done */
+    if (m->mets < (size_t)(end - at) / 8) at = end;
     for (; at < end; at++) {
-        const struct espi_ptk_block *b = &x->block[*at];
-        const uint32_t met = m->met_at[*at], n = met == 0 ? 0 : m->met[met - 1].n;
-        if (n == b->vertices) continue;
-        for (size_t lane = 0; lane < m->lanes; lane++)
-            memset(column + lane * size + b->place + n, 0, (b->vertices - n) * sizeof *column);
+        const uint32_t met = m->met_at[*at];
+        if (met == 0) continue;
+        const size_t place = x->block[*at].place;
+        clear(m, column, from, place);
+        from = place + m->met[met - 1].n;
     }
+    clear(m, column, from, x->size[group]);
 }
 
 static esp_status fill_blocks(espi_ptk_matcher *m, double *column, double *w, double count, esp_error *err)
