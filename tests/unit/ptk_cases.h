@@ -43,4 +43,51 @@ static inline char *random_tree(ref_random *random, size_t nodes, size_t most, s
     return text;
 }
 
+/* Appends a call as in programs: its name and the names in it are words, of which most are rare. */
+static inline char *write_call(ref_random *random, char *at, size_t depth)
+{
+    const size_t words = ref_random_below(random, 3) == 0 ? 4 : 400;
+    at += sprintf(at, "(Call ");
+    if (ref_random_below(random, 3) > 0) at += sprintf(at, "(Of w%zu) ", ref_random_below(random, words));
+    at += sprintf(at, "m%zu", ref_random_below(random, words));
+    for (size_t k = ref_random_below(random, 3); k > 0; k--) {
+        *at++ = ' ';
+        if (depth > 0 && ref_random_below(random, 2) == 0) at = write_call(random, at, depth - 1);
+        else at += sprintf(at, "w%zu", ref_random_below(random, words));
+    }
+    return at + sprintf(at, ")");
+}
+
+/* A list of statements, so long that no other is like it. A leaf can have the label of an inner node. */
+static inline char *random_program(ref_random *random, size_t statements)
+{
+    static const char *const kinds[] = {"Do", "Do", "Do", "Set", "If", "Return"};
+    char *text = malloc(statements * 400 + 16), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "(Block");
+    for (size_t k = 0; k < statements; k++) {
+        const char *kind = kinds[ref_random_below(random, sizeof kinds / sizeof *kinds)];
+        if (ref_random_below(random, 8) == 0) {
+            at += sprintf(at, " %s", kind);
+            continue;
+        }
+        at += sprintf(at, " (%s ", kind);
+        at = write_call(random, at, 2);
+        at += sprintf(at, ")");
+    }
+    sprintf(at, ")");
+    return text;
+}
+
+static inline esp_dataset *random_programs(ref_random *random, size_t count, size_t statements)
+{
+    char **text = malloc(count * sizeof *text);
+    assert_non_null(text);
+    for (size_t i = 0; i < count; i++) text[i] = random_program(random, 1 + ref_random_below(random, statements));
+    esp_dataset *data = dataset_of_trees(text, count);
+    for (size_t i = 0; i < count; i++) free(text[i]);
+    free(text);
+    return data;
+}
+
 #endif

@@ -131,6 +131,18 @@ static void test_many(void **state)
     esp_dataset_free(many);
 }
 
+/* Rare labels, and blocks of many vertices and of one. */
+static void test_programs(void **state)
+{
+    (void)state;
+    ref_random random = {35};
+    esp_dataset *data = random_programs(&random, 40, 20), *others = random_programs(&random, 5, 20);
+    compare_gradients("ptk(lambda=0.5, mu=0.3, terminal=2)", others, data, 4e-3, 1);
+    compare_gradients("norm(ptk(lambda=0.5, mu=0.3))", data, data, 4e-3, 1);
+    esp_dataset_free(data);
+    esp_dataset_free(others);
+}
+
 static void test_threads(void **state)
 {
     (void)state;
@@ -204,9 +216,9 @@ static void test_out_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_definition), cmocka_unit_test(test_differences),   cmocka_unit_test(test_many),
-        cmocka_unit_test(test_threads),    cmocka_unit_test(test_wide),          cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_refused),    cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_definition), cmocka_unit_test(test_differences), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_programs),   cmocka_unit_test(test_threads),     cmocka_unit_test(test_wide),
+        cmocka_unit_test(test_chain),      cmocka_unit_test(test_refused),     cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* The partial tree kernel against its definition, which is written out here: all pairs of increasing sequences of
  * children, one by one. */
+#include "kernel/evaluate/bound.h"
 #include "ptk_cases.h"
 
 /* ------------------------------------------------------------- definition */
@@ -184,6 +185,59 @@ static void test_algorithms_agree(void **state)
     }
 }
 
+/* Parts of rows are those of whole rows; groups may be added up in another order. */
+static void assert_parts_of_rows(const char *expression, const esp_dataset *rows, const esp_dataset *cols)
+{
+    const size_t n = esp_dataset_count(cols);
+    esp_kernel *kernel = kernel_of(expression);
+    espi_bound *bound = NULL;
+    espi_workspace *workspace = NULL;
+    esp_error err = {0};
+    double *whole = calloc(2 * n, sizeof *whole), *part = whole + n;
+    assert_non_null(whole);
+    assert_ok(espi_bind(kernel, rows, cols, NULL, &bound, &err), expression, &err);
+    assert_ok(espi_workspace_new(bound, NULL, &workspace, &err), expression, &err);
+    for (size_t i = 0; i < esp_dataset_count(rows); i++) {
+        assert_ok(espi_bound_row(workspace, bound->kernel->ops - 1, i, 0, n, whole, &err), expression, &err);
+        for (size_t to = 1; to < n; to += 1 + to / 3) {
+            assert_ok(espi_bound_row(workspace, bound->kernel->ops - 1, i, to / 2, to, part, &err), expression, &err);
+            assert_same_matrix(part, whole + to / 2, to - to / 2, 1e-14, expression);
+        }
+    }
+    free(whole);
+    espi_workspace_free(workspace);
+    espi_bound_free(bound);
+    esp_kernel_free(kernel);
+}
+
+/* Trees with words: rare labels, blocks of many vertices and of one, and vertices that differ from their block. */
+static void test_programs(void **state)
+{
+    enum { TREES = 90, OTHERS = 12 };
+    static const setting settings[] = {{0.4, 0.4, 1}, {1, 0.3, 2}, {0.7, 0.2, 0}};
+    (void)state;
+    ref_random random = {37};
+    esp_dataset *data = random_programs(&random, TREES, 40), *others = random_programs(&random, OTHERS, 25);
+    for (size_t k = 0; k < sizeof settings / sizeof *settings; k++) {
+        double *dag = gram_of(expression_of(&settings[k], "dag"), data, NULL, 1);
+        double *threads = gram_of(expression_of(&settings[k], "dag"), data, NULL, 3);
+        double *pair = gram_of(expression_of(&settings[k], "pair"), data, NULL, 1);
+        double *oblong = gram_of(expression_of(&settings[k], "dag"), others, data, 1);
+        double *turned = gram_of(expression_of(&settings[k], "pair"), others, data, 1);
+        assert_same_matrix(dag, pair, (size_t)TREES * TREES, 1e-12, "programs");
+        assert_same_matrix(oblong, turned, (size_t)OTHERS * TREES, 1e-12, "programs, oblong");
+        assert_memory_equal(dag, threads, (size_t)TREES * TREES * sizeof *dag);
+        assert_parts_of_rows(expression_of(&settings[k], "dag"), others, data);
+        free(dag);
+        free(threads);
+        free(pair);
+        free(oblong);
+        free(turned);
+    }
+    esp_dataset_free(data);
+    esp_dataset_free(others);
+}
+
 /* Nodes with so many children of few labels that their cells do not come all at once; several vertices of one shape. */
 static void test_wide_nodes(void **state)
 {
@@ -322,45 +376,51 @@ static void test_overflow(void **state)
     for (size_t i = 0; i < 3; i++) free(tree[i]);
 }
 
+enum { EXAMPLES = 12, INPUTS = 9 };
+
+static void compare_scores(const char *expression, const esp_dataset *examples, const esp_dataset *inputs,
+                           ref_random *random)
+{
+    esp_kernel *kernel = kernel_of(expression);
+    esp_scorer *scorer = NULL;
+    esp_error err = {0};
+    double coefficient[EXAMPLES], score[INPUTS], again[INPUTS];
+    assert_ok(esp_scorer_new(kernel, examples, &scorer, &err), expression, &err);
+    for (size_t i = 0; i < EXAMPLES; i++) {
+        coefficient[i] = ref_random_between(random, -1, 1);
+        assert_ok(esp_scorer_add(scorer, i, coefficient[i], &err), expression, &err);
+    }
+    double *gram = gram_of(expression, inputs, examples, 1);
+    assert_ok(esp_scorer_score(scorer, inputs, &(esp_run){.threads = 1}, score, &err), expression, &err);
+    assert_ok(esp_scorer_score(scorer, inputs, &(esp_run){.threads = 3}, again, &err), expression, &err);
+    assert_memory_equal(score, again, sizeof score);
+    for (size_t i = 0; i < INPUTS; i++) {
+        double sum = 0.0, size = 0.0;
+        for (size_t j = 0; j < EXAMPLES; j++) {
+            sum += coefficient[j] * gram[i * EXAMPLES + j];
+            size += fabs(coefficient[j] * gram[i * EXAMPLES + j]);
+        }
+        if (!(fabs(score[i] - sum) <= 1e-12 * size)) fail_msg("%s: %.17g, not %.17g", expression, score[i], sum);
+    }
+    free(gram);
+    esp_scorer_free(scorer);
+    esp_kernel_free(kernel);
+}
+
 static void test_scorer(void **state)
 {
-    enum { EXAMPLES = 12, INPUTS = 9 };
     static const char *const kernels[] = {"ptk", "norm(ptk(terminal=3))", "ptk(algorithm=pair)",
                                           "0.5*norm(ptk(lambda=0.9)) + sst"};
     (void)state;
     ref_random random = {17};
-    esp_dataset *examples = random_trees(&random, EXAMPLES, 40, 4, 3);
-    esp_dataset *inputs = random_trees(&random, INPUTS, 90, 5, 4);
-    for (size_t k = 0; k < sizeof kernels / sizeof *kernels; k++) {
-        esp_kernel *kernel = kernel_of(kernels[k]);
-        esp_scorer *scorer = NULL;
-        esp_error err = {0};
-        double coefficient[EXAMPLES], score[INPUTS], again[INPUTS];
-        assert_ok(esp_scorer_new(kernel, examples, &scorer, &err), kernels[k], &err);
-        for (size_t i = 0; i < EXAMPLES; i++) {
-            coefficient[i] = ref_random_between(&random, -1, 1);
-            assert_ok(esp_scorer_add(scorer, i, coefficient[i], &err), kernels[k], &err);
-        }
-        double *gram = gram_of(kernels[k], inputs, examples, 1);
-        assert_ok(esp_scorer_score(scorer, inputs, &(esp_run){.threads = 1}, score, &err), kernels[k], &err);
-        assert_ok(esp_scorer_score(scorer, inputs, &(esp_run){.threads = 3}, again, &err), kernels[k], &err);
-        assert_memory_equal(score, again, sizeof score);
-        for (size_t i = 0; i < INPUTS; i++) {
-            double sum = 0.0, size = 0.0;
-            for (size_t j = 0; j < EXAMPLES; j++) {
-                sum += coefficient[j] * gram[i * EXAMPLES + j];
-                size += fabs(coefficient[j] * gram[i * EXAMPLES + j]);
-            }
-            if (!(fabs(score[i] - sum) <= 1e-12 * size)) fail_msg("%s: %.17g, not %.17g", kernels[k], score[i], sum);
-        }
-        free(gram);
-        esp_scorer_free(scorer);
-        esp_kernel_free(kernel);
-    }
-    esp_dataset_free(examples);
-    esp_dataset_free(inputs);
+    esp_dataset *trees[2][2] = {
+        {random_trees(&random, EXAMPLES, 40, 4, 3), random_trees(&random, INPUTS, 90, 5, 4)},
+        {random_programs(&random, EXAMPLES, 60), random_programs(&random, INPUTS, 60)},
+    };
+    for (size_t k = 0; k < 2 * (sizeof kernels / sizeof *kernels); k++)
+        compare_scores(kernels[k / 2], trees[k % 2][0], trees[k % 2][1], &random);
+    for (size_t k = 0; k < 4; k++) esp_dataset_free(trees[k / 2][k % 2]);
 }
-
 static void test_positive_semi_definite(void **state)
 {
     enum { TREES = 30 };
@@ -460,7 +520,7 @@ int main(void)
         cmocka_unit_test(test_deep_chains),     cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_scorer),          cmocka_unit_test(test_positive_semi_definite),
         cmocka_unit_test(test_small_trees),     cmocka_unit_test(test_long_row_can_be_stopped),
-        cmocka_unit_test(test_memory_runs_out),
+        cmocka_unit_test(test_memory_runs_out), cmocka_unit_test(test_programs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

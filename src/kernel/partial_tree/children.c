@@ -31,11 +31,6 @@ void espi_ptk_cells_free(espi_ptk_cells *cells)
     *cells = (espi_ptk_cells){0};
 }
 
-static inline double power(const espi_ptk_values *v, size_t exponent)
-{
-    return exponent < ESPI_PTK_POWERS ? v->power[exponent] : espi_power(v->lambda, (unsigned)exponent);
-}
-
 /* Whether cell j may come right before cell i in a chain, and the gaps between them. */
 static inline bool before(const espi_ptk_cells *cells, size_t j, size_t i, size_t *gaps)
 {
@@ -54,7 +49,7 @@ static double chain_one(const espi_ptk_values *v, const espi_ptk_cells *cells, d
     for (size_t i = 0; i < cells->count; i++) {
         double sum = 1.0;
         for (size_t j = 0; j < i; j++)
-            if (before(cells, j, i, &gaps)) sum += power(v, gaps) * p[j];
+            if (before(cells, j, i, &gaps)) sum += espi_ptk_power(v, gaps) * p[j];
         p[i] = cells->value[i] * sum;
         s += p[i];
     }
@@ -100,10 +95,10 @@ static inline void chain_lanes(const espi_ptk_values *v, const espi_ptk_cells *c
         for (size_t j = 0; j < i; j++) {
             if (!before(cells, j, i, &gaps)) continue;
             const double *restrict earlier = p + j * size;
-            const double factor = power(v, gaps);
+            const double factor = espi_ptk_power(v, gaps);
             for (size_t x = 0; x < size; x++) sum[x] += factor * earlier[x];
             if (lanes == 1 || gaps == 0) continue;
-            const double slope = (double)gaps * power(v, gaps - 1);
+            const double slope = (double)gaps * espi_ptk_power(v, gaps - 1);
             for (size_t x = 0; x < n; x++) sum[ESPI_PTK_LAMBDA * n + x] += slope * earlier[x];
         }
         for (size_t lane = 1; lane < lanes; lane++)
@@ -244,7 +239,7 @@ bool espi_ptk_children(const espi_ptk_values *v, espi_ptk_cells *cells, double *
         times_mu(v, cells, cells->value, out);
         return true;
     }
-    const bool few = all && cells->count / 2 <= cells->q && cells->count * cells->count / 2 <= cells->p * cells->q;
+    const bool few = all && espi_ptk_few(cells->count, cells->p, cells->q);
     const double *s = few ? by_chains(v, cells, out) : by_table(v, cells, out);
     if (s != NULL && cells->to == cells->p) times_mu(v, cells, s, out);
     return s != NULL;

@@ -12,6 +12,7 @@ void espi_ptk_matcher_free(espi_ptk_matcher *m)
     for (size_t i = 0; i < m->columns; i++) espi_free(m->column[i].value);
     for (size_t i = 0; i < m->sum_room; i++) {
         espi_free(m->sum[i].w);
+        espi_free(m->sum[i].block);
         espi_free(m->sum[i].shape);
     }
     espi_pool_free(&m->pool);
@@ -19,9 +20,20 @@ void espi_ptk_matcher_free(espi_ptk_matcher *m)
     espi_free(m->sum);
     espi_free(m->sum_of);
     espi_free(m->summed);
+    espi_free(m->kin_summed);
     espi_free(m->met_at);
     espi_free(m->met);
+    espi_free(m->kin_met);
+    espi_free(m->kin);
+    espi_free(m->side);
+    espi_free(m->label);
+    espi_free(m->list);
+    espi_free(m->begin);
+    espi_free(m->sorted);
     espi_free(m->cell);
+    espi_free(m->kin_value);
+    espi_free(m->saved);
+    espi_ptk_narrow_free(&m->narrow);
     espi_ptk_cells_free(&m->table);
     espi_free(m->counts);
     espi_free(m);
@@ -37,20 +49,20 @@ espi_ptk_matcher *espi_ptk_matcher_new(const espi_ptk_values *values, const espi
     m->link = link;
     m->run = run;
     m->sum_of = espi_alloc_zero(index->trees->group.count, sizeof *m->sum_of);
-    m->summed = espi_alloc_zero(index->trees->shapes, sizeof *m->summed);
-    m->met_at = espi_alloc_zero(index->trees->shapes, sizeof *m->met_at);
+    m->summed = espi_alloc_zero(index->blocks, sizeof *m->summed);
+    m->kin_summed = espi_alloc_zero(index->trees->shapes, sizeof *m->kin_summed);
+    m->met_at = espi_alloc_zero(index->blocks, sizeof *m->met_at);
+    m->kin_met = espi_alloc_zero(index->trees->shapes, sizeof *m->kin_met);
+    m->label = espi_alloc_zero(index->list.count + 1, sizeof *m->label);
     m->counts = espi_alloc_zero(index->trees->trees, sizeof *m->counts);
-    if (m->sum_of != NULL && m->summed != NULL && m->met_at != NULL && m->counts != NULL) return m;
+    if (m->sum_of != NULL && m->summed != NULL && m->kin_summed != NULL && m->met_at != NULL && m->kin_met != NULL &&
+        m->label != NULL && m->counts != NULL)
+        return m;
     espi_ptk_matcher_free(m);
     return NULL;
 }
 
 /* ------------------------------------------------------------- hot loops */
-
-HOT static void add_ptk_column(double *restrict w, const double *restrict col, size_t n, double count)
-{
-    for (size_t r = 0; r < n; r++) w[r] += count * col[r];
-}
 
 /* Counts of frequent names are small: they are summed in short integers, many side by side. */
 HOT static void add_small_counts(uint16_t *restrict total, const uint8_t *restrict count, size_t n, uint16_t times)
@@ -122,12 +134,12 @@ static size_t skip_to(const espi_ptk_occurrence *at, size_t n, size_t from)
     return low;
 }
 
-/* Adds w of the vertices to the trees where they occur, and what these weigh, times w, to the gradient. */
-static void use_occurrences(const espi_ptk_matcher *m, uint32_t group, const struct espi_ptk_block *b, const double *w,
-                            const sink *s)
+/* Adds w of vertices of a group to the trees where they occur, in order, and what these weigh, times w, to the
+ * gradient. */
+static void use_occurrences(const espi_ptk_matcher *m, uint32_t group, const espi_ptk_occurrence *at, size_t all,
+                            const double *w, const sink *s)
 {
-    const espi_ptk_occurrence *at = m->index->at + b->at;
-    const size_t all = b[1].at - b->at, first = skip_to(at, all, s->from), size = m->index->size[group];
+    const size_t first = skip_to(at, all, s->from), size = m->index->size[group];
     double sum[ESPI_PTK_LANES] = {0.0};
     for (size_t i = first; i < all && at[i].tree < s->to; i++) {
         const size_t tree = at[i].tree - s->from;
@@ -139,20 +151,33 @@ static void use_occurrences(const espi_ptk_matcher *m, uint32_t group, const str
     for (size_t lane = 1; lane < s->lanes; lane++) s->gradient[lane] += sum[lane];
 }
 
-/* Uses w of the first n vertices of a shape of a group. */
-static void use_shape(const espi_ptk_matcher *m, uint32_t group, uint32_t shape, const double *w, size_t n, sink *s)
+/* Uses w of the first n vertices of a block of a group. */
+static void use_block(const espi_ptk_matcher *m, uint32_t group, uint32_t block, const double *w, size_t n, sink *s)
 {
     const espi_ptk_index *x = m->index;
-    const struct espi_ptk_block *b = &x->block[shape];
+    const struct espi_ptk_block *b = &x->block[block];
     w += b->place;
-    if (s->folded == NULL) {
-        use_occurrences(m, group, b, w, s);
-        return;
-    }
-    for (size_t k = 0; k < s->folded->outputs; k++) {
+    if (s->folded == NULL) use_occurrences(m, group, x->at + b->at, b[1].at - b->at, w, s);
+    for (size_t k = 0; s->folded != NULL && k < s->folded->outputs; k++) {
         const double *f = s->folded->vertex + k * x->vertices + b->vertex;
         double total = 0.0;
         for (size_t r = 0; r < n; r++) total += f[r] * w[r];
+        s->score[k] += total;
+    }
+}
+
+/* The same of a shape with rare labels; w is 0 where it does not reach. */
+static void use_kin(const espi_ptk_matcher *m, uint32_t group, uint32_t shape, const double *w, sink *s)
+{
+    const espi_ptk_index *x = m->index;
+    const struct espi_ptk_kin *kin = &x->kin[shape];
+    const struct espi_ptk_block *b = &x->block[kin->block];
+    w += b->place;
+    if (s->folded == NULL) use_occurrences(m, group, x->kin_at + kin->at, kin[1].at - kin->at, w, s);
+    for (size_t k = 0; s->folded != NULL && k < s->folded->outputs; k++) {
+        const double *f = s->folded->vertex + k * x->vertices + b->vertex;
+        double total = 0.0;
+        for (size_t i = kin->member; i < kin[1].member; i++) total += f[x->member[i]] * w[x->member[i]];
         s->score[k] += total;
     }
 }
@@ -207,7 +232,7 @@ static espi_ptk_sum *sum_of(espi_ptk_matcher *m, uint32_t g)
     if (!espi_reserve(&s->w, &s->capacity, size, sizeof *s->w)) return NULL;
     memset(s->w, 0, size * sizeof *s->w);
     s->group = g;
-    s->shapes = 0;
+    s->blocks = s->shapes = 0;
     s->column = ESPI_NO_NODE;
     m->sum_of[g] = (uint32_t)++m->sums;
     return s;
@@ -226,7 +251,6 @@ static double *take_column(espi_ptk_matcher *m, size_t node, uint32_t group)
     const size_t size = m->index->size[group] * m->lanes;
     c->group = group;
     if (!espi_reserve(&c->value, &c->capacity, size, sizeof *c->value)) return NULL;
-    memset(c->value, 0, size * sizeof *c->value);
     m->steps += size;
     return c->value;
 }
@@ -236,7 +260,7 @@ static void leave_column(espi_ptk_matcher *m, uint32_t number)
     const double pending = espi_pool_leave(&m->pool, number);
     if (pending == 0.0) return;
     const espi_ptk_column *c = &m->column[number];
-    add_ptk_column(m->sum[m->sum_of[c->group] - 1].w, c->value, m->index->size[c->group] * m->lanes, pending);
+    espi_ptk_add(m->sum[m->sum_of[c->group] - 1].w, c->value, m->index->size[c->group] * m->lanes, pending);
 }
 
 static void release_column(espi_ptk_matcher *m, size_t node)
@@ -248,15 +272,15 @@ static void release_column(espi_ptk_matcher *m, size_t node)
 
 /* ----------------------------------------------------------------- nodes */
 
-/* The column of a node, and in m->met the shapes that have cells with it; *out is NULL if there are none. */
-static esp_status make_column(espi_ptk_matcher *m, size_t number, uint32_t group, double **out, esp_error *err)
+/* The column of a node, with what it met in m->met and m->kin, added to `w` if there is one; *out is NULL if it met
+ * nothing. */
+static esp_status make_column(espi_ptk_matcher *m, size_t number, uint32_t group, espi_ptk_sum *sum, double **out,
+                              esp_error *err)
 {
     const espi_ptk_node *node = &m->tree->node[number];
-    *out = NULL;
-    if (!espi_ptk_meet(m, node)) return espi_no_memory(err);
-    if (m->mets == 0) return ESP_OK;
     *out = take_column(m, number, group);
-    return *out == NULL ? espi_no_memory(err) : espi_ptk_fill(m, node, *out, err);
+    if (*out == NULL) return espi_no_memory(err);
+    return espi_ptk_fill(m, node, *out, sum == NULL ? NULL : sum->w, node->count, err);
 }
 
 /* Whether two nodes have one shape and the same children, as far as columns can tell. */
@@ -277,19 +301,22 @@ static bool same_column(const espi_ptk_matcher *m, const double *a, const double
     return memcmp(a, b, m->index->size[group] * m->lanes * sizeof *a) == 0;
 }
 
-/* Adds the column just made to w, shape by shape. */
-static bool add_to_sum(espi_ptk_matcher *m, espi_ptk_sum *s, const double *col, double count)
+/* Notes where the column just made adds to w. */
+static bool note_sum(espi_ptk_matcher *m, espi_ptk_sum *s)
 {
-    if (!espi_reserve(&s->shape, &s->shape_capacity, s->shapes + m->mets, sizeof *s->shape)) return false;
+    if (!espi_reserve(&s->block, &s->block_capacity, s->blocks + m->mets, sizeof *s->block) ||
+        !espi_reserve(&s->shape, &s->shape_capacity, s->shapes + m->kins, sizeof *s->shape))
+        return false;
     for (size_t i = 0; i < m->mets; i++) {
-        const uint32_t shape = m->met[i].shape;
-        size_t place = m->index->block[shape].place;
-        if (!m->summed[shape]) s->shape[s->shapes++] = shape;
-        m->summed[shape] = true;
-        for (size_t lane = 0; lane < m->lanes; lane++, place += m->index->size[s->group]) {
-            if (m->met[i].n == 1) s->w[place] += count * col[place];
-            else add_ptk_column(s->w + place, col + place, m->met[i].n, count);
-        }
+        const uint32_t block = m->met[i].block;
+        if (!m->summed[block]) s->block[s->blocks++] = block;
+        m->summed[block] = true;
+    }
+    for (size_t i = 0; i < m->kins; i++) {
+        const uint32_t shape = m->kin[i].shape;
+        if (!m->kin[i].apart || m->kin_summed[shape]) continue;
+        s->shape[s->shapes++] = shape;
+        m->kin_summed[shape] = true;
     }
     return true;
 }
@@ -305,15 +332,16 @@ static esp_status make_or_share(espi_ptk_matcher *m, size_t number, uint32_t gro
         s->node = number;
         return ESP_OK;
     }
-    const esp_status status = make_column(m, number, group, &col, err);
-    if (status != ESP_OK || col == NULL) return status;
+    if (!espi_ptk_meet(m, &m->tree->node[number])) return espi_no_memory(err);
+    if (m->mets + m->kins == 0) return ESP_OK;
     s = sum_of(m, group);
-    if (s == NULL) return espi_no_memory(err);
+    if (s == NULL || !note_sum(m, s)) return espi_no_memory(err);
+    const esp_status status = make_column(m, number, group, s, &col, err);
+    if (status != ESP_OK) return status;
     if (s->column != ESPI_NO_NODE && same_column(m, col, m->column[s->column].value, group)) {
         release_column(m, number);
-        espi_pool_share(&m->pool, number, s->column, m->tree->node[number].count);
+        espi_pool_share(&m->pool, number, s->column, 0.0);
     } else {
-        if (!add_to_sum(m, s, col, m->tree->node[number].count)) return espi_no_memory(err);
         if (s->column != ESPI_NO_NODE) leave_column(m, s->column);
         s->column = m->pool.node[number].column;
         espi_pool_keep(&m->pool, s->column);
@@ -329,12 +357,13 @@ static esp_status match_node(espi_ptk_matcher *m, size_t number, sink *s, esp_er
     espi_pool_enter(&m->pool, number, node->uses);
     if (group == ESPI_NO_NODE) return ESP_OK;
     if (!node->alone) return make_or_share(m, number, group, err);
+    if (!espi_ptk_meet(m, node)) return espi_no_memory(err);
+    if (m->mets + m->kins == 0) return ESP_OK;
     double *col;
-    const esp_status status = make_column(m, number, group, &col, err);
-    for (size_t i = 0; status == ESP_OK && i < m->mets; i++) {
-        const espi_ptk_met *q = &m->met[i];
-        use_shape(m, group, q->shape, col, q->n, s);
-    }
+    const esp_status status = make_column(m, number, group, NULL, &col, err);
+    for (size_t i = 0; status == ESP_OK && i < m->mets; i++) use_block(m, group, m->met[i].block, col, m->met[i].n, s);
+    for (size_t i = 0; status == ESP_OK && i < m->kins; i++)
+        if (m->kin[i].apart) use_kin(m, group, m->kin[i].shape, col, s);
     return status;
 }
 
@@ -348,27 +377,33 @@ static void release_children(espi_ptk_matcher *m, size_t number)
     if (node->uses == 0) release_column(m, number);
 }
 
+/* Uses and forgets a sum. Shapes of blocks that are in it as a whole have been used with these. */
+static void finish_sum(espi_ptk_matcher *m, const espi_ptk_sum *x, bool ok, sink *s)
+{
+    if (ok && x->column != ESPI_NO_NODE) leave_column(m, x->column);
+    for (size_t k = 0; k < x->blocks && ok; k++)
+        use_block(m, x->group, x->block[k], x->w, espi_ptk_reach(m, &m->index->block[x->block[k]]), s);
+    for (size_t k = 0; k < x->shapes; k++) {
+        if (ok && !m->summed[m->index->kin[x->shape[k]].block]) use_kin(m, x->group, x->shape[k], x->w, s);
+        m->kin_summed[x->shape[k]] = false;
+    }
+    for (size_t k = 0; k < x->blocks; k++) m->summed[x->block[k]] = false;
+    m->sum_of[x->group] = 0;
+}
+
 /* Uses and forgets the sums, and takes all columns back, also after a failure in the middle. */
 static void finish_tree(espi_ptk_matcher *m, bool ok, sink *s)
 {
-    for (size_t i = 0; i < m->sums; i++) {
-        const espi_ptk_sum *x = &m->sum[i];
-        if (ok && x->column != ESPI_NO_NODE) leave_column(m, x->column);
-        for (size_t k = 0; k < x->shapes; k++) {
-            const struct espi_ptk_block *q = &m->index->block[x->shape[k]];
-            if (ok) use_shape(m, x->group, x->shape[k], x->w, espi_ptk_reach(m, q), s);
-            m->summed[x->shape[k]] = false;
-        }
-        m->sum_of[x->group] = 0;
-    }
-    m->sums = 0;
+    for (size_t i = 0; i < m->sums; i++) finish_sum(m, &m->sum[i], ok, s);
+    for (size_t i = 0; i < m->mets && !ok; i++) m->met_at[m->met[i].block] = 0;
+    m->sums = m->mets = 0;
     espi_pool_end(&m->pool, ok);
 }
 
-/* The first shape without a vertex in trees before `to`: shapes come in order of the trees that brought them. */
+/* The first block without a vertex in trees before `to`: blocks come in order of the trees that brought them. */
 static uint32_t find_limit(const espi_ptk_index *x, size_t to)
 {
-    size_t low = 0, high = x->trees->shapes;
+    size_t low = 0, high = x->blocks;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (x->first[x->block[middle].vertex] < to) low = middle + 1;

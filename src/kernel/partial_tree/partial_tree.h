@@ -15,19 +15,24 @@
  *
  * The excess is computed for one tree against all trees of the columns at once. Every different subtree of the columns
  * is a vertex. Vertices of one label are a group; those of one production, with the same names of children too, have
- * one shape, and against a given subtree all vertices of a shape have the same cells. So for each different subtree v
- * of a tree, bottom up: an index (group, label of a child) -> (shape, position) gives the cells, shape by shape; S is
- * computed for all vertices of a shape side by side; the results are the column of v over the vertices of its group,
- * dropped when the last parent of v is done. Added up, the columns are w(u), scattered over the occurrences of u for a
- * Gram row, or multiplied with f(u) for a score. Nothing recurses; a row costs O(cells that exist); memory is O(largest
- * group * live columns).
+ * one shape. Words make most shapes differ, and most words are in few of them: a label of children that few shapes of
+ * the group have is rare there, and shapes that differ in rare labels only are one block. Unless a rare label of a
+ * subtree's children is among theirs, all vertices of a block have the same cells with it. So for each different
+ * subtree v of a tree, bottom up: lists (group, label of a child) give the blocks it meets, and the shapes of its rare
+ * labels; S is computed for all vertices of a block side by side, and once more for these shapes; the results are the
+ * column of v over the vertices of its group, dropped when the last parent of v is done. Added up, the columns are
+ * w(u), scattered over the occurrences of u for a Gram row, or multiplied with f(u) for a score. Nothing recurses; a
+ * row costs O(cells that exist); memory is O(largest group * live columns).
  *
  *     ptk_kernel.c    the kernel class: parameters, binding to data, and which of the files below computes what
  *     trees.c         trees as lists of their different subtrees, with shapes and counts of names
- *     shape_index.c   the columns: vertices by shape, cells by label, occurrences; and the link of the rows to them
+ *     shape_index.c   the columns: vertices by block, blocks by label, occurrences; and the link of the rows to them
  *     match.c         one tree against the index: a row, a gradient, or scores
- *     cells.c         ... its cells with each shape, and their values
+ *     meet.c          ... the blocks and shapes that a node meets
+ *     cells.c         ... its cells with each of them, and their values
  *     children.c      ... S from these
+ *     broad.c         ... the same for many vertices with one cell or two
+ *     narrow.c        ... the same for single vertices, eight at a time
  *     self_values.c   K(T, T) of all trees
  *     wide_pair.c     K of any two trees in numbers that do not overflow
  *     pair.c          algorithm=pair: tree by tree as published; shares nothing with the files above
@@ -48,6 +53,11 @@ typedef struct espi_ptk_values { /* of the parameters, and what follows from the
     double leaf[ESPI_PTK_LANES];   /* ... and where one is a leaf */
     double power[ESPI_PTK_POWERS]; /* of lambda */
 } espi_ptk_values;
+
+static inline double espi_ptk_power(const espi_ptk_values *values, size_t exponent)
+{
+    return exponent < ESPI_PTK_POWERS ? values->power[exponent] : espi_power(values->lambda, (unsigned)exponent);
+}
 
 /* ------------------------------------------------------------------ names */
 
@@ -144,8 +154,11 @@ static inline espi_ptk_tree espi_ptk_tree_of(const espi_ptk_trees *trees, size_t
 
 /* Scratch of espi_ptk_trees_make; one serves many calls for one forest. Zeroed is empty. */
 typedef struct espi_ptk_builder {
-    uint32_t *index;   /* vertex -> its node in the current tree; else ESPI_NO_NODE */
-    uint32_t *shape;   /* production -> its shape; else ESPI_NO_NODE */
+    uint32_t *index; /* vertex -> its node in the current tree; else ESPI_NO_NODE */
+    uint32_t *shape; /* production -> its shape; else ESPI_NO_NODE */
+    uint32_t *name;  /* name in the forest's symbols -> its number; else ESPI_NO_NODE */
+    uint32_t *named; /* such names */
+    size_t names, named_capacity;
     double *count;     /* name -> occurrences in the current tree; else 0 */
     uint32_t *touched; /* such names */
     uint32_t *last;    /* group -> its newest node in the current tree ... */
@@ -165,30 +178,43 @@ void espi_ptk_trees_free(espi_ptk_trees *trees);
 /* ------------------------------------------------------------------ index */
 
 typedef struct espi_ptk_occurrence {
-    uint32_t tree, item; /* of a vertex: its rank in its shape; of a name: how often it occurs there */
+    uint32_t tree, item; /* of a vertex: its rank in its block; of a name: how often it occurs there */
 } espi_ptk_occurrence;
 
 enum { ESPI_PTK_SMALL = 15 }; /* the largest count that is laid out for whole rows */
 
 typedef struct espi_ptk_index {
     const espi_ptk_trees *trees;
-    struct espi_ptk_block { /* the vertices of a shape */
+    struct espi_ptk_block { /* vertices that differ in rare labels of children at most, and below these */
+        uint32_t shape;     /* of the first of them; the others' differ in rare labels */
         uint32_t vertices;  /* in order of the trees that brought them */
         uint32_t place;     /* of the first of them in the group */
-        uint32_t children;  /* as in the trees, to have all in one place */
+        uint32_t children;  /* of each */
+        size_t code;        /* of the children: block_code[code + l] */
         size_t vertex;      /* of the first of them among all vertices */
         size_t child;       /* places of the children: child[.. + l * vertices + rank] */
         size_t at;          /* occurrences: at[at .. at of the next block) */
-    } * block;              /* per shape, in order of the trees that brought the first vertex; and one more */
-    uint32_t *size;         /* per group: vertices */
-    uint32_t *first;        /* per vertex: the tree that brought it */
+    } * block;              /* in order of the trees that brought the first vertex; and one more */
+    size_t blocks;
+    size_t *group_start;   /* per group, and one more */
+    uint32_t *group_block; /* its blocks, in order */
+    uint32_t *size;        /* per group: vertices */
+    uint32_t *first;       /* per vertex: the tree that brought it */
     uint32_t *child;
     espi_ptk_occurrence *at; /* in order of trees */
-    espi_ptk_map list;       /* group << 32 | label of a child */
-    size_t *list_start;      /* per list, and one more */
-    struct espi_ptk_posting {
-        uint32_t shape, position, name;
-    } * posting; /* children with the label; of a list in order of shapes */
+    struct espi_ptk_kin {    /* vertices of a shape with rare labels, where a node meets these alone */
+        uint32_t block;      /* that they belong to; so of all shapes */
+        size_t member;       /* their ranks there: member[member .. member of the next shape) */
+        size_t at;           /* their occurrences, likewise */
+    } * kin;                 /* per shape, and one more; empty if it has no rare label */
+    uint32_t *member;
+    espi_ptk_occurrence *kin_at;
+    espi_ptk_map list; /* group << 32 | label of a child */
+    size_t frequent;   /* lists before this one are of labels that many shapes of the group have; the others are rare */
+    size_t *list_start;   /* per list, and one more */
+    uint32_t *posting;    /* blocks that have the label, of a rare one shapes; in order, each once */
+    uint32_t *code;       /* per name of a child of a shape: its list * 2, and 1 more for an inner node */
+    uint32_t *block_code; /* the same of blocks; of a rare label `frequent` * 2 */
     size_t vertices;
     size_t *name_start; /* per name, and one more */
     espi_ptk_occurrence *name_at;
@@ -210,9 +236,9 @@ void espi_ptk_link_free(espi_ptk_link *link);
 
 /* --------------------------------------------------------------- children */
 
-/* The cells of two nodes p and q, in order of children k of p, then l of q, and their values for n vertices with the
- * shape of q. Very many cells come in several calls, for children [from, to) of p each, in order; between these
- * `scratch` and the result stay as they were left. Zeroed is empty. */
+/* The cells of two nodes p and q, in order of children k of p, then l of q, and their values for n such pairs, of which
+ * one node is the same. Very many cells come in several calls, for children [from, to) of p each, in order; between
+ * these `scratch` and the result stay as they were left. Zeroed is empty. */
 typedef struct espi_ptk_cells {
     size_t p, q;     /* numbers of children */
     size_t from, to; /* 0 and p: all */
@@ -228,6 +254,12 @@ typedef struct espi_ptk_cells {
 /* Room for so many cells and values. False: out of memory. */
 bool espi_ptk_cells_reserve(espi_ptk_cells *cells, size_t count, size_t values);
 void espi_ptk_cells_free(espi_ptk_cells *cells);
+
+/* Whether S is summed over chains of that many cells of nodes with p and q children, all at once; else by the table. */
+static inline bool espi_ptk_few(size_t count, size_t p, size_t q)
+{
+    return count / 2 <= q && count * count / 2 <= p * q;
+}
 
 /* out[lane * stride + r] = mu S, r < n; of the last call for p and q. False: out of memory. */
 bool espi_ptk_children(const espi_ptk_values *values, espi_ptk_cells *cells, double *out);

@@ -212,8 +212,8 @@ static void folded_free(void *pointer)
 static void add_examples(const espi_ptk_index *x, const double *coefficient, espi_ptk_folded *f)
 {
     const espi_ptk_trees *t = x->trees;
-    for (size_t s = 0; s < t->shapes; s++) {
-        const struct espi_ptk_block *b = &x->block[s];
+    for (size_t n = 0; n < x->blocks; n++) {
+        const struct espi_ptk_block *b = &x->block[n];
         for (size_t i = b->at; i < b[1].at; i++)
             for (size_t k = 0; k < f->outputs; k++)
                 f->vertex[k * x->vertices + b->vertex + x->at[i].item] += coefficient[x->at[i].tree * f->outputs + k];

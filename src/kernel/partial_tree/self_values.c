@@ -8,14 +8,19 @@
 enum {
     SLOPES = ESPI_PTK_LANES - 1, /* derivatives */
     CHUNK = 32,                  /* trees that a thread takes at a time */
-    SMALL = 64,                  /* nodes; the table of their pairs stays in the cache */
-    FEW = 512                    /* children of all of them */
+    SMALL = 1 << 16,             /* pairs of nodes with one label; their table stays in the cache */
+    FEW = 1 << 12                /* children of all nodes */
 };
 
 typedef struct self_worker {
     espi_ptk_builder builder;
-    double *excess; /* of nodes a >= b: excess[a * SMALL + b] */
-    double *count;  /* per name: of the current tree; else 0 */
+    double *excess;   /* of nodes a >= b of one group: excess[row[a] + rank[b]] */
+    uint32_t *row;    /* per node */
+    uint32_t *rank;   /* per node: in its group */
+    uint32_t *before; /* per node: the one before it in its group; ESPI_NO_NODE: it is the first */
+    uint32_t *newest; /* per group: its newest node in the current tree; else ESPI_NO_NODE */
+    size_t excess_capacity, row_capacity, rank_capacity, before_capacity;
+    double *count; /* per name: of the current tree; else 0 */
     espi_ptk_cells cells;
 } self_worker;
 
@@ -29,9 +34,12 @@ typedef struct ptk_self_values {
 
 static bool start_worker(const ptk_self_values *j, self_worker *w)
 {
-    if (w->excess == NULL) w->excess = espi_alloc(SMALL * SMALL, sizeof *w->excess);
-    if (w->count == NULL) w->count = espi_alloc_zero(j->trees->name.count, sizeof *w->count);
-    return w->excess != NULL && w->count != NULL;
+    if (w->count != NULL) return true;
+    w->newest = espi_alloc(j->trees->group.count, sizeof *w->newest);
+    if (w->newest == NULL) return false;
+    for (size_t g = 0; g < j->trees->group.count; g++) w->newest[g] = ESPI_NO_NODE;
+    w->count = espi_alloc_zero(j->trees->name.count, sizeof *w->count);
+    return w->count != NULL;
 }
 
 static void free_worker(self_worker *w)
@@ -39,14 +47,39 @@ static void free_worker(self_worker *w)
     espi_ptk_builder_free(&w->builder);
     espi_ptk_cells_free(&w->cells);
     espi_free(w->excess);
+    espi_free(w->row);
+    espi_free(w->rank);
+    espi_free(w->before);
+    espi_free(w->newest);
     espi_free(w->count);
 }
 
 /* ------------------------------------------------------------- small trees */
 
-static double *excess_of(const self_worker *w, size_t a, size_t b)
+static double *excess_of(const self_worker *w, uint32_t a, uint32_t b)
 {
-    return &w->excess[a > b ? a * SMALL + b : b * SMALL + a];
+    return &w->excess[a > b ? w->row[a] + w->rank[b] : w->row[b] + w->rank[a]];
+}
+
+/* Chains up the nodes of each group and gives every pair of them a place. *pairs: how many there are, or more than
+ * SMALL of them. False: out of memory. */
+static bool lay_out(const ptk_self_values *j, const espi_ptk_tree *tree, self_worker *w, size_t *pairs)
+{
+    *pairs = 0;
+    if (!espi_reserve(&w->row, &w->row_capacity, tree->nodes, sizeof *w->row) ||
+        !espi_reserve(&w->rank, &w->rank_capacity, tree->nodes, sizeof *w->rank) ||
+        !espi_reserve(&w->before, &w->before_capacity, tree->nodes, sizeof *w->before))
+        return false;
+    for (size_t a = 0; a < tree->nodes && *pairs <= SMALL; a++) {
+        uint32_t *newest = &w->newest[j->trees->shape[tree->node[a].shape].group];
+        w->before[a] = *newest;
+        w->rank[a] = *newest == ESPI_NO_NODE ? 0 : w->rank[*newest] + 1;
+        w->row[a] = (uint32_t)*pairs;
+        *newest = (uint32_t)a;
+        *pairs += w->rank[a] + 1;
+    }
+    for (size_t a = 0; a < tree->nodes; a++) w->newest[j->trees->shape[tree->node[a].shape].group] = ESPI_NO_NODE;
+    return *pairs > SMALL || espi_reserve(&w->excess, &w->excess_capacity, *pairs, sizeof *w->excess);
 }
 
 /* The cells of nodes a >= b of one small tree, and their values. False: out of memory. */
@@ -94,18 +127,17 @@ static double sum_constants(const ptk_self_values *j, const espi_ptk_tree *tree,
 
 static bool small_value(const ptk_self_values *j, const espi_ptk_tree *tree, self_worker *w, double *sum)
 {
-    const espi_ptk_shape *shape = j->trees->shape;
     *sum = sum_constants(j, tree, w->count);
-    for (size_t a = 0; a < tree->nodes; a++) {
-        for (size_t b = 0; b <= a; b++) {
-            const espi_ptk_node *x = &tree->node[a], *y = &tree->node[b];
-            if (shape[x->shape].group != shape[y->shape].group) continue;
+    for (uint32_t a = 0; a < tree->nodes; a++) {
+        double row = 0.0; /* apart, so that small terms are not lost in a large sum */
+        for (uint32_t b = a; b != ESPI_NO_NODE; b = w->before[b]) {
             double *excess = excess_of(w, a, b);
             *excess = 0.0;
             if (!find_cells(j, tree, a, b, w)) return false;
             if (w->cells.count > 0 && !espi_ptk_children(j->values, &w->cells, excess)) return false;
-            *sum += (a == b ? 1.0 : 2.0) * x->count * y->count * *excess;
+            row += (a == b ? 1.0 : 2.0) * tree->node[b].count * *excess;
         }
+        *sum += tree->node[a].count * row;
     }
     return true;
 }
@@ -153,8 +185,10 @@ static esp_status self_chunk(void *context, size_t item, const espi_worker *thre
         const espi_ptk_tree tree = espi_ptk_tree_of(j->trees, i);
         const size_t children = j->trees->tree[i + 1].child - j->trees->tree[i].child;
         double *value = j->value + i * (j->slopes ? SLOPES : 1);
-        if (tree.nodes > SMALL || children > FEW || j->slopes)
-            status = large_value(j, i, &w->builder, thread->run, value, err);
+        size_t pairs = 0;
+        const bool small = children <= FEW && !j->slopes;
+        if (small && !lay_out(j, &tree, w, &pairs)) return espi_no_memory(err);
+        if (!small || pairs > SMALL) status = large_value(j, i, &w->builder, thread->run, value, err);
         else if (!small_value(j, &tree, w, value)) status = espi_no_memory(err);
     }
     return status;

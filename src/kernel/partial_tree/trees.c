@@ -8,6 +8,8 @@ void espi_ptk_builder_free(espi_ptk_builder *b)
 {
     espi_free(b->index);
     espi_free(b->shape);
+    espi_free(b->name);
+    espi_free(b->named);
     espi_free(b->count);
     espi_free(b->touched);
     espi_free(b->last);
@@ -44,10 +46,10 @@ static uint32_t shared_name(const espi_ptk_trees *t, uint32_t name)
     return t->symbol == NULL ? name : t->symbol[name / 2] * 2 + name % 2;
 }
 
+/* The name of a node in the symbols of the forest. */
 static uint32_t name_of(const espi_ptk_trees *t, espi_ref node)
 {
-    if (espi_is_leaf(node)) return shared_name(t, espi_leaf_symbol(node) * 2);
-    return shared_name(t, espi_production_of(t->forest, node)->label * 2 + 1);
+    return espi_is_leaf(node) ? espi_leaf_symbol(node) * 2 : espi_production_of(t->forest, node)->label * 2 + 1;
 }
 
 /* The shape of a vertex, added if new; ESPI_NO_NODE: out of memory. */
@@ -57,7 +59,7 @@ static uint32_t shape_of(const tree_maker *m, espi_ref vertex)
     const espi_production *p = espi_production_of(t->forest, vertex);
     uint32_t *shape = &m->builder->shape[t->forest->vertex[vertex].production];
     if (*shape != ESPI_NO_NODE) return *shape;
-    const uint32_t group = espi_ptk_map_add(&t->group, espi_ptk_label(name_of(t, vertex)));
+    const uint32_t group = espi_ptk_map_add(&t->group, espi_ptk_label(shared_name(t, name_of(t, vertex))));
     if (group == ESPI_NO_NODE || !espi_reserve(&t->shape, &t->shape_capacity, t->shapes + 1, sizeof *t->shape) ||
         !espi_reserve(&t->child_name, &t->child_name_capacity, t->child_names + p->arity, sizeof *t->child_name))
         return ESPI_NO_NODE;
@@ -109,10 +111,23 @@ static bool add_node(tree_maker *m, espi_ref vertex)
     return stamp_group(m, t->shape[shape].group, node, number);
 }
 
+/* The number of a node's name among those of the trees; ESPI_NO_NODE: out of memory. Nodes are many, names are few:
+ * they are looked up in a plain array. */
+static uint32_t number_name(tree_maker *m, espi_ref node)
+{
+    espi_ptk_builder *b = m->builder;
+    const uint32_t name = name_of(m->trees, node);
+    if (b->name[name] != ESPI_NO_NODE) return b->name[name];
+    if (!espi_reserve(&b->named, &b->named_capacity, b->names + 1, sizeof *b->named)) return ESPI_NO_NODE;
+    const uint32_t number = espi_ptk_map_add(&m->trees->name, shared_name(m->trees, name));
+    if (number != ESPI_NO_NODE) b->named[b->names++] = name;
+    return b->name[name] = number;
+}
+
 static bool count_name(tree_maker *m, espi_ref node, double times, size_t *touched)
 {
     espi_ptk_builder *b = m->builder;
-    const uint32_t name = espi_ptk_map_add(&m->trees->name, name_of(m->trees, node));
+    const uint32_t name = number_name(m, node);
     const size_t had = b->count_capacity;
     if (name == ESPI_NO_NODE || !espi_reserve(&b->count, &b->count_capacity, (size_t)name + 1, sizeof *b->count) ||
         !espi_reserve(&b->touched, &b->touched_capacity, *touched + 1, sizeof *b->touched))
@@ -183,11 +198,15 @@ bool espi_ptk_trees_make(espi_ptk_trees *t, const espi_forest *forest, const uin
     tree_maker m = {.trees = t, .builder = b};
     t->forest = forest;
     t->symbol = symbol;
-    if (!make_blank(&b->index, forest->vertices) || !make_blank(&b->shape, forest->productions)) return false;
+    if (!make_blank(&b->index, forest->vertices) || !make_blank(&b->shape, forest->productions) ||
+        !make_blank(&b->name, forest->symbols.count * 2))
+        return false;
     t->tree = espi_alloc_zero(roots + 1, sizeof *t->tree);
     bool ok = t->tree != NULL;
     for (size_t i = 0; ok && i < roots; i++) ok = add_tree(&m, root[i]);
     for (size_t i = 0; i < m.at.node; i++) /* for the next call */
         b->shape[forest->vertex[t->node[i].vertex].production] = ESPI_NO_NODE;
+    for (size_t i = 0; i < b->names; i++) b->name[b->named[i]] = ESPI_NO_NODE;
+    b->names = 0;
     return ok;
 }
