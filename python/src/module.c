@@ -199,9 +199,9 @@ bool espy_append(PyObject *list, PyObject *item)
 
 static bool fill_module(PyObject *module)
 {
-    PyMethodDef *const methods[] = {espy_data_methods,    espy_device_methods,  espy_kernel_methods, espy_model_methods,
-                                    espy_online_methods,  espy_pattern_methods, espy_process_methods,
-                                    espy_search_methods};
+    PyMethodDef *const methods[] = {espy_data_methods,    espy_device_methods, espy_kernel_methods,
+                                    espy_model_methods,   espy_online_methods, espy_pattern_methods,
+                                    espy_process_methods, espy_search_methods};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (PyModule_AddFunctions(module, methods[i]) != 0) return false;
     return PyModule_AddStringConstant(module, "version", esp_version()) == 0;
