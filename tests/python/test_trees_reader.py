@@ -14,7 +14,7 @@ core = pytest.importorskip("espalier._espalier")
 
 
 def read(data: bytes, form: str) -> object:
-    return core.dataset_parse(data, b"memory", form.encode(), None, 1, 0, None)
+    return core.dataset_parse(data, b"memory", form.encode(), None, 1, 0, None, None)
 
 
 def texts(data: bytes, form: str, column: int = 0) -> list[str]:

@@ -338,7 +338,9 @@ esp_status espi_course_run(espi_course *s, esp_error *err)
             break;
         case ESPI_FOLDED_ROUND:
             status = minimise(s, err);
+            if (status == ESP_OK) status = espi_folded_sum_anew(&s->f, err);
             state->phase = ESPI_FOLDED_NEAR;
+            if (status == ESP_OK) status = save(s, err);
             break;
         case ESPI_FOLDED_NEAR: status = look_near(s, err); break;
         case ESPI_FOLDED_DONE: break;
