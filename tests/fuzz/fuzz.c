@@ -1,9 +1,11 @@
+#define XXH_INLINE_ALL
 #include "fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 void fuzz_require(bool kept, const char *promise, const esp_error *err)
 {
@@ -94,4 +96,33 @@ void fuzz_reader(const uint8_t *data, size_t size, esp_format format)
         require_sentence(status, &err);
     }
     esp_dataset_free(dataset);
+}
+
+/* ---------------------------------------------------------------- sections */
+
+enum { VERSION = 8, SIZE = 16, CHECKSUM = 24, BEHIND = 40 };
+
+static void store(uint8_t *at, uint64_t value)
+{
+    for (int i = 0; i < 8; i++) at[i] = (uint8_t)(value >> 8 * i);
+}
+
+uint8_t *fuzz_signed(const uint8_t *data, size_t size, const char *mark, uint8_t version)
+{
+    XXH3_state_t state;
+    uint8_t *bytes = size < FUZZ_HEADER ? NULL : malloc(size);
+    if (bytes == NULL) return NULL;
+    memcpy(bytes, data, size);
+    memcpy(bytes, mark, VERSION);
+    memset(bytes + VERSION, 0, 4);
+    bytes[VERSION] = version;
+    memset(bytes + BEHIND, 0, FUZZ_HEADER - BEHIND);
+    store(bytes + SIZE, size);
+    XXH3_128bits_reset(&state);
+    XXH3_128bits_update(&state, bytes, CHECKSUM);
+    XXH3_128bits_update(&state, bytes + BEHIND, size - BEHIND);
+    const XXH128_hash_t sum = XXH3_128bits_digest(&state);
+    store(bytes + CHECKSUM, sum.low64);
+    store(bytes + CHECKSUM + 8, sum.high64);
+    return bytes;
 }

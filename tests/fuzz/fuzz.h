@@ -19,4 +19,9 @@ void fuzz_require(bool kept, const char *promise, const esp_error *err);
 /* Whether two files hold the same bytes. */
 bool fuzz_same_file(const char *a, const char *b);
 
+/* A file of sections, as models and indexes are, from bytes that may be anything: with this mark (8 bytes) and version,
+ * the right length and the right checksum, as whoever means harm would do. To be freed; NULL if there is no header. */
+enum { FUZZ_HEADER = 64 };
+uint8_t *fuzz_signed(const uint8_t *data, size_t size, const char *mark, uint8_t version);
+
 #endif

@@ -1,37 +1,10 @@
 /* Index files with a right length and checksum: what is taken for an index can be written and read again and is then
  * written the same, and every search in it, plain or with bounds, ends with a result or a sentence. The seeds are made
  * by `espalier index` from a few examples. */
-#define XXH_INLINE_ALL
 #include "fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
-
-enum { HEADER = 64, SIZE = 16, CHECKSUM = 24, BEHIND = 40 };
-
-static void store(uint8_t *at, uint64_t value)
-{
-    for (int i = 0; i < 8; i++) at[i] = (uint8_t)(value >> 8 * i);
-}
-
-/* As whoever means harm would do. */
-static void sign(uint8_t *bytes, size_t size)
-{
-    XXH3_state_t state;
-    memcpy(bytes,
-           "\x89"
-           "EIX\r\n\x1A\n\1\0\0\0",
-           12);
-    memset(bytes + BEHIND, 0, HEADER - BEHIND);
-    store(bytes + SIZE, size);
-    XXH3_128bits_reset(&state);
-    XXH3_128bits_update(&state, bytes, CHECKSUM);
-    XXH3_128bits_update(&state, bytes + BEHIND, size - BEHIND);
-    const XXH128_hash_t sum = XXH3_128bits_digest(&state);
-    store(bytes + CHECKSUM, sum.low64);
-    store(bytes + CHECKSUM + 8, sum.high64);
-}
 
 static const esp_run run = {.threads = 1, .memory = 1 << 26};
 
@@ -105,11 +78,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     esp_index *index = parse(data, size);
     esp_index_free(index);
-    if (size < HEADER) return 0;
-    uint8_t *bytes = malloc(size);
+    uint8_t *bytes = fuzz_signed(data, size,
+                                 "\x89"
+                                 "EIX\r\n\x1A\n",
+                                 1);
     if (bytes == NULL) return 0;
-    memcpy(bytes, data, size);
-    sign(bytes, size);
     index = parse(bytes, size);
     if (index != NULL) {
         round_trip(index);
