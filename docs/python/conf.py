@@ -1,5 +1,6 @@
 """Settings of Sphinx: python -m sphinx -W -c docs/python . build-docs"""
 
+import importlib.util
 import re
 
 import espalier
@@ -18,6 +19,7 @@ html_show_sphinx = html_show_copyright = html_copy_source = False
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the sources have them all; in signatures this long they hide the names
+autodoc_mock_imports = [name for name in ("dask", "cloudpickle") if importlib.util.find_spec(name) is None]
 python_maximum_signature_line_length = 100
 
 

@@ -25,6 +25,7 @@ from ._core import QUIET, Run, decode, encode, encode_path
 from ._trees import Tree, kind_of, to_brackets
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
+_JSON_NUMBER = r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?"
 _DEFAULT_NAMES = {"tree": "tree", "sequence": "words", "vector": "x"}
 # Which kinds of values (see _kind) a column may hold.
 _ALLOWED = {"tree": {"tree", "text", "words"}, "sequence": {"text", "words"}, "vector": {"vector"}}
@@ -85,12 +86,57 @@ class Dataset(Sequence[Any]):
             values[name] = json.loads(text) if kind == "vector" else text
         return values if len(values) > 1 else next(iter(values.values()))
 
+    # Pickled as JSON Lines, which hold every column and the target exactly.
     def __reduce__(self) -> Any:
-        raise TypeError("a Dataset cannot be pickled; a list of its examples can: list(data)")
+        return _unpickle, (lines_of(self), label_of(self), self.target_name, self.bad_count, self.first_bad)
+
+    def __copy__(self) -> Dataset:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Dataset:
+        return self
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{name}: {kind}" for name, kind in self.columns.items())
         return f"<Dataset of {self._count} examples; {columns}>"
+
+
+def lines_of(data: Dataset, start: int = 0, stop: int | None = None, *, targets: bool = True) -> bytes:
+    """Examples ``start`` to ``stop`` as JSON Lines, with their targets unless told otherwise."""
+    rows = range(len(data))[start:stop]
+    fields: dict[str, list[str]] = {}
+    if targets and data.target_name is not None:
+        texts = _espalier.dataset_targets(data._handle)
+        fields[data.target_name] = [_target_json(decode(texts[i]), data._numbers) for i in rows]
+    elif (label := label_of(data, targets=targets)) is not None:
+        fields[label] = ["0"] * len(rows)
+    for number, (name, kind) in enumerate(data.columns.items()):
+        values = [decode(_espalier.dataset_text(data._handle, number, i)) for i in rows]
+        fields[name] = values if kind == "vector" else list(map(_quote, values))
+    return encode(_join(fields))
+
+
+def label_of(data: Dataset, *, targets: bool = True) -> str | None:
+    """The field of the target in :func:`lines_of`. Without targets there is one only if a column has its name."""
+    own = data.target_name if targets else None
+    return _target_name(data.columns, False) if own is None else own
+
+
+def parse_lines(lines: bytes, label: str | None, name: str = "X") -> Dataset:
+    """The examples of :func:`lines_of`; ``name`` stands for them in messages."""
+    return _parse(lines, label, QUIET, name)
+
+
+def _target_json(text: str, number: bool) -> str:
+    if not number:
+        return _quote(text)
+    return text if re.fullmatch(_JSON_NUMBER, text) else repr(float(text))  # "+1" and ".5" are none of JSON's
+
+
+def _unpickle(lines: bytes, label: str | None, target: str | None, bad_count: int, first_bad: str | None) -> Dataset:
+    data = parse_lines(lines, label)
+    data.target_name, data.bad_count, data.first_bad = target, bad_count, first_bad
+    return data
 
 
 def read(

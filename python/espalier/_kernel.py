@@ -205,8 +205,7 @@ class GramTransformer(ExampleTags, TransformerMixin, BaseEstimator):
             self.n_fitted_ = _square(X).shape[0]
             return self
         self.kernel_ = as_kernel(self.kernel)
-        # Texts and not a Dataset, so that it can be pickled.
-        self.X_fit_ = list(X) if isinstance(X, Dataset) else X
+        self.X_fit_ = X
         self._fitted = self.kernel_.dataset(X)
         self.n_fitted_ = len(self._fitted)
         return self

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
+import pickle
 import re
 import types
 
@@ -223,3 +225,28 @@ def test_reading_a_file(tmp_path):
     for name in names:
         with pytest.raises(ValueError, match="data.jsonl:"):
             espalier.read(path, format=name)
+
+
+def test_datasets_are_pickled(tmp_path):
+    rows = [{"t": "(A b)", "w": "x|f \\(y", "n": 1.1}, {"t": "", "w": "(z", "n": 1e-300}]
+    for targets in (None, ["1", "2.5"], ['"a b"', '"1"']):
+        data = to_dataset(rows, targets)
+        again = pickle.loads(pickle.dumps(data))
+        assert list(again) == list(data) and again.columns == data.columns and again.target_name == data.target_name
+        assert str(again.target) == str(data.target) and str(again.classes) == str(data.classes)
+        assert copy.deepcopy(data) is copy.copy(data) is data
+    named = to_dataset([{"y": "(A b)"}])
+    assert pickle.loads(pickle.dumps(named)).columns == {"y": "tree"}
+
+
+def test_datasets_of_files_are_pickled(tmp_path):
+    (tmp_path / "a.svm").write_text("+1 1:0.5 3:0.1\n-1 2:3\n.5 1:1e-300\n1 2:bad\n")
+    data = espalier.read(tmp_path / "a.svm", skip_bad=True)
+    again = pickle.loads(pickle.dumps(data))
+    assert again.target.tolist() == data.target.tolist() == [1, -1, 0.5]
+    assert (again.bad_count, again.first_bad) == (data.bad_count, data.first_bad) and data.bad_count == 1
+    assert (Kernel("linear")(again) == Kernel("linear")(data)).all()
+    (tmp_path / "b.jsonl").write_bytes(b'{"y": "\xff", "tree": "(A \xfe)"}\n')
+    data = espalier.read(tmp_path / "b.jsonl")
+    again = pickle.loads(pickle.dumps(data))
+    assert again[0] == data[0] and again.target.tolist() == data.target.tolist()

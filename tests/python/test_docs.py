@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs" / "python"
 PAGES = sorted(DOCS.glob("*.md"))
 FENCE = re.compile(r"^```(\S*)\n(.*?)^```$", re.M | re.S)
+RECIPE = re.compile(r"^(?:import|from) (ray|pyspark)\b", re.M)  # a block that is run where the package is there
 
 
 def blocks(text: str) -> list[tuple[str, str, int]]:
@@ -46,9 +48,14 @@ def test_code_runs(page, tmp_path, monkeypatch, request):
     found = blocks(page.read_text(encoding="utf-8"))
     if any("espalier.plot" in code for _, code, _ in found):
         pytest.importorskip("matplotlib").use("Agg")
+    if any("espalier.dask" in code for language, code, _ in found if language == "pycon"):
+        pytest.importorskip("dask.dataframe")
+        pytest.importorskip("distributed")
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "__main__"}
     for language, code, line in found:
+        if (recipe := RECIPE.search(code)) and importlib.util.find_spec(recipe[1]) is None:
+            continue
         if language == "pycon":
             run_session(code, names, page, line)
         elif language == "python":
@@ -83,6 +90,10 @@ def test_all_public_names_are_described():
     api = (DOCS / "api.md").read_text(encoding="utf-8")
     names = [f"espalier.{name}" for name in espalier.__all__ if not name.startswith("__")]
     names += [f"espalier.plot.{name}" for name in espalier.plot.__all__]
+    if importlib.util.find_spec("dask"):
+        import espalier.dask
+
+        names += [f"espalier.dask.{name}" for name in espalier.dask.__all__]
     assert [name for name in names if not re.search(rf":: {re.escape(name)}$", api, re.M)] == []
 
 
