@@ -31,7 +31,7 @@ endfunction()
 
 read_hex(report.html page)
 read_hex(report.css style)
-foreach(part dom chart tree model quality features examples data report)
+foreach(part dom chart tree model quality features examples pairs data report)
     read_hex(${part}.js code)
     string(APPEND script ${code})
 endforeach()

@@ -884,6 +884,14 @@ typedef struct esp_report_options {
 ESP_API esp_status esp_report_write(const esp_model *model, const esp_dataset *data, const esp_report_options *options,
                                     const char *path, const esp_run *run, esp_error *err);
 
+/* Writes a page about pairs of trees side by side, with what they share. `pairs` is a file with lines of
+ * `espalier pairs` (first, second, similarity; or groups) or, with queries, of `espalier search` (query, rank, example,
+ * similarity); fields are separated by TABs. Examples are named by the field `id`, or are numbers from 1 (NULL). Of the
+ * lines, the first options->examples are shown. ESP_ERR_PARSE if a line is none or names no example. */
+ESP_API esp_status esp_report_pairs(const char *pairs, const esp_dataset *data, const esp_dataset *queries,
+                                    const char *id, const esp_report_options *options, const char *path,
+                                    const esp_run *run, esp_error *err);
+
 #ifdef __cplusplus
 }
 #endif

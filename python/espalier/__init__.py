@@ -1,5 +1,6 @@
 """Learning from trees and sequences with structural kernels."""
 
+from ._code import Code, read_code
 from ._data import Dataset, read
 from ._espalier import version as __version__
 from ._estimators import SVC, SVR, DagPerceptron, OneClassSVM
@@ -16,6 +17,7 @@ from ._trees import Tree, tree
 __all__ = [
     "SVC",
     "SVR",
+    "Code",
     "DagPerceptron",
     "Dataset",
     "Folds",
@@ -37,5 +39,6 @@ __all__ = [
     "kernels",
     "load",
     "read",
+    "read_code",
     "tree",
 ]

@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _espalier
 from ._core import Progress, Run, decode, encode, encode_path
-from ._data import Dataset, to_dataset
+from ._data import Dataset
 from ._expression import scan
 from ._kernel import Kernel, as_kernel
 from ._tags import ExampleTags
+from ._training import bare_data
 
 Array = np.ndarray[Any, Any]
 
@@ -77,10 +78,10 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     # ------------------------------------------------------------- making
 
     def fit(self, X: Any, y: Any = None) -> Index:
-        """Prepares examples."""
+        """Prepares examples: a list or a table, an iterator, a data file, or what :func:`espalier.read_code` gives."""
         kernel = as_kernel(self.kernel)
         columns = [*kernel.columns, *([self.id] if self.id is not None else [])]
-        data = to_dataset(X, columns=columns, run=self._run())
+        data = bare_data(X, columns, self._run())
         field = None if self.id is None else encode(self.id)
         self._adopt(_espalier.index_new(kernel._handle, data._handle, field, *self._run()))
         self._fitted: Dataset | None = data
@@ -133,7 +134,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
 
     def _dataset(self, X: Any) -> Any:
         columns = scan(self.kernel_).columns
-        return to_dataset(X, columns=columns + ([self._field] if self._field is not None else []), run=self._run())
+        return bare_data(X, columns + ([self._field] if self._field is not None else []), self._run())
 
     # ---------------------------------------------------------- searching
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ._code import Code
 from ._core import Run
 from ._data import Dataset, _describe, read, to_dataset
 from ._stream import stream_dataset
@@ -50,6 +51,8 @@ def bare_data(X: Any, columns: Sequence[str], run: Run) -> Dataset:
     """Examples whose targets, if they have some, do not matter."""
     if _is_path(X):
         return read(X, progress=run.progress)
+    if isinstance(X, Code):
+        X = X.rows()
     if isinstance(X, Iterator):
         return stream_dataset(((example, None) for example in X), columns=columns, run=run)
     return to_dataset(X, columns=columns, run=run)

@@ -83,17 +83,6 @@ static bool make_grown(const espi_seqs *s, double lambda, size_t symbols, double
 
 /* -------------------------------------------------------------------- sources */
 
-static espi_seqs seqs_of(const espi_column *column)
-{
-    static const size_t no_tokens[] = {0};
-    const espi_sequences *s = &column->sequences;
-    return (espi_seqs){.count = column->rows,
-                       .row = s->row,
-                       .token = s->token != NULL ? s->token : no_tokens,
-                       .factor = s->factor,
-                       .symbols = s->symbols.count};
-}
-
 void espi_seq_source_free(espi_seq_source *s)
 {
     espi_free(s->coefficient);
@@ -105,7 +94,7 @@ esp_status espi_seq_source_make(espi_seq_source *s, const espi_leaf *leaf, const
                                 const double *coefficient, size_t outputs, esp_error *err)
 {
     const double n = espi_leaf_value(leaf, "n");
-    *s = (espi_seq_source){.symbols = &support->sequences.symbols, .seqs = seqs_of(support), .outputs = outputs};
+    *s = (espi_seq_source){.symbols = &support->sequences.symbols, .seqs = espi_seqs_of(support), .outputs = outputs};
     s->rule.n = n < 0x1p53 ? (size_t)n : ESPI_ANY_LENGTH;
     s->rule.lambda = espi_leaf_value(leaf, "gap") != 0.0 ? 0.0 : espi_leaf_value(leaf, "lambda");
     s->coefficient = espi_alloc(support->rows, outputs * sizeof *s->coefficient);
@@ -126,7 +115,7 @@ void espi_seq_example_free(espi_seq_example *x)
 
 bool espi_seq_example_make(espi_seq_example *x, const espi_seq_source *s, const espi_column *column, double scale)
 {
-    *x = (espi_seq_example){.seqs = seqs_of(column), .scale = scale};
+    *x = (espi_seq_example){.seqs = espi_seqs_of(column), .scale = scale};
     uint32_t *map = espi_symbols_map(&column->sequences.symbols, s->symbols);
     x->factor = espi_alloc(column->sequences.factors, sizeof *x->factor);
     bool ok = map != NULL && x->factor != NULL;

@@ -102,11 +102,11 @@ static esp_status write_json(espi_report *r, esp_error *err)
     return status == ESP_OK && r->json.failed ? espi_no_memory(err) : status;
 }
 
-static esp_status write_page(const espi_report *r, const char *path, esp_error *err)
+esp_status espi_report_page(const espi_text *json, const char *path, esp_error *err)
 {
     espi_output *output = NULL;
     espi_text safe = {0};
-    espi_drawn_embed(&safe, r->json.bytes, r->json.size);
+    espi_drawn_embed(&safe, json->bytes, json->size);
     esp_status status = safe.failed ? espi_no_memory(err) : espi_output_open(path, &output, err);
     if (status == ESP_OK) {
         espi_output_write(output, espi_page_head, espi_page_head_size);
@@ -144,7 +144,7 @@ esp_status esp_report_write(const esp_model *model, const esp_dataset *data, con
     if (r.options.top == 0) r.options.top = TOP;
     esp_status status = gather(&r, err);
     if (status == ESP_OK) status = write_json(&r, err);
-    if (status == ESP_OK) status = write_page(&r, path, err);
+    if (status == ESP_OK) status = espi_report_page(&r.json, path, err);
     release(&r);
     return status;
 }

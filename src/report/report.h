@@ -89,6 +89,9 @@ void espi_histogram_add(espi_histogram *histogram, double value);
 /* The array of its bins. */
 void espi_histogram_bins(espi_text *json, const espi_histogram *histogram);
 
+/* Writes the page with this JSON in it; the file appears complete or not at all. */
+esp_status espi_report_page(const espi_text *json, const char *path, esp_error *err);
+
 /* The page before and behind the JSON. */
 extern const unsigned char espi_page_head[], espi_page_tail[];
 extern const size_t espi_page_head_size, espi_page_tail_size;

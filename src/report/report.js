@@ -39,7 +39,7 @@ function themeButton() {
 /* -------------------------------------------------------------- navigation */
 
 function classFilter() {
-    const classes = report.model.classes;
+    const classes = report.model ? report.model.classes : [];
     if (classes.length < 2) return null;
     return el("label", {class: "filter"}, el("span", null, "Class"), el("select", {id: "class-filter", onchange: (event) => filter.set(event.target.value)},
         el("option", {value: ""}, "all"), classes.map((c) => el("option", {value: c}, c))));
@@ -61,19 +61,34 @@ function openAll() {
     document.querySelectorAll("details").forEach((d) => { d.open = true; if (d.draw) d.draw(); });
 }
 
-function start() {
-    document.title = report.title + " \u2013 Espalier report";
-    const used = new Set(report.model.leaves.map((leaf) => leaf.column).filter(Boolean));
-    report.profile.columns.forEach((c, i, all) => { c.used = used.has(c.name) || (used.size === 0 && all.length === 1) || report.profile.support; });
-    document.getElementById("head").append(el("p", {class: "kind"}, "Espalier report"), el("h1", null, report.title), el("p", {class: "lead"}, subtitle()));
-    for (const make of [modelSection, qualitySection, scoreSection, featureSection, exampleSection, dataSection]) {
-        const made = make(report);
-        if (made) document.getElementById("main").append(made);
-    }
+function finish() {
     navigation();
     document.getElementById("foot").append(`Made by espalier ${report.version}. This page needs no network and sends nothing.`);
     window.addEventListener("beforeprint", openAll);
     document.documentElement.setAttribute("data-ready", "true");
 }
 
-start();
+function head(lead) {
+    document.title = report.title + " \u2013 Espalier report";
+    document.getElementById("head").append(el("p", {class: "kind"}, "Espalier report"), el("h1", null, report.title), el("p", {class: "lead"}, lead));
+}
+
+function startPairs() {
+    head(plural(report.pairs.length, report.search ? "result" : "pair") + (report.name ? " of " + report.name : "") + ".");
+    document.getElementById("main").append(pairSection(report));
+    finish();
+}
+
+function start() {
+    const used = new Set(report.model.leaves.map((leaf) => leaf.column).filter(Boolean));
+    report.profile.columns.forEach((c, i, all) => { c.used = used.has(c.name) || (used.size === 0 && all.length === 1) || report.profile.support; });
+    head(subtitle());
+    for (const make of [modelSection, qualitySection, scoreSection, featureSection, exampleSection, dataSection]) {
+        const made = make(report);
+        if (made) document.getElementById("main").append(made);
+    }
+    finish();
+}
+
+if (report.pairs) startPairs();
+else start();

@@ -296,6 +296,26 @@ def wide():
     check("on words it does", "bag of lower-cased words" in text("#model .leaves"), text("#model .leaves"))
 
 
+def pairs():
+    for how in ({}, {"dark": True}, {"width": 380, "height": 800}):
+        loads("pairs", "pairs", **how)
+    loads("pairs", "pairs")
+    check("as many pairs as asked for", count("#pairs .example") == 5)
+    check("two trees side by side", count("#pairs .example[open] .side svg.tree") == 2)
+    loads("found", "pairs")
+    check("results of a search", count("#pairs .example") == 3)
+    loads("sides", "pairs")
+    check("names are text", "</script>" in text("#pairs .side h3"))
+    shades = browser.run(
+        "[...document.querySelectorAll('#pairs .side svg.tree')].map((s) => [...s.querySelectorAll('.node')].map((n) => "
+        "n.textContent + ' ' + n.querySelector('rect').getAttribute('fill-opacity')).join(', ')).join('; ')"
+    )
+    first = "S 0.288, A 0.720, C 0.288, b 0.720, D 0.000, "
+    check("what is shared is coloured", shades.startswith(first) and shades.endswith("D 0.000, d 0.000"), shades)
+    loads("trunks", "pairs")
+    check("large trees are lines", count("#pairs .outline") == 2 and count("#pairs .line.same") > 0)
+
+
 def large():
     loads("large", "model quality scores features examples data")
     for i in range(count("#examples .example")):
@@ -325,6 +345,7 @@ for part in (
     few,
     coloured_words,
     wide,
+    pairs,
     large,
 ):
     try:

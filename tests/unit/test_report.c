@@ -366,6 +366,36 @@ static void memory_runs_out(void **state)
     esp_dataset_free(data);
 }
 
+static esp_status write_pairs(const void *argument, esp_error *err)
+{
+    const char *const *file = argument;
+    esp_dataset *data = NULL;
+    esp_status status = esp_dataset_read(file[0], NULL, NULL, &data, err);
+    if (status == ESP_OK) status = esp_report_pairs(file[1], data, NULL, "id", NULL, path, NULL, err);
+    esp_dataset_free(data);
+    return status;
+}
+
+/* Names and trees that look like markup stay inside of the data block. */
+static void pairs_of_trees(void **state)
+{
+    (void)state;
+    static char trees[PATH_SIZE], lines[PATH_SIZE];
+    temporary_file("{\"id\": \"</script>\", \"tree\": \"(S (A <b>))\"}\n{\"id\": \"b\", \"tree\": \"(S (A c))\"}\n",
+                   trees);
+    temporary_file("</script>\tb\t0.5\nb\t</script>\t0.25\n", lines);
+    const char *const file[] = {trees, lines};
+    esp_error err = {0};
+    assert_ok(write_pairs(file, &err), "pairs", &err);
+    const blob page = slurp(path);
+    json_value block = block_of((char *)page.bytes);
+    json_free(&block);
+    free(page.bytes);
+    out_of_memory_everywhere(write_pairs, file);
+    remove(trees);
+    remove(lines);
+}
+
 static int stop(void *user, const char *stage, double fraction)
 {
     (void)fraction;
@@ -417,6 +447,7 @@ int main(void)
         cmocka_unit_test(data_that_do_not_fit),
         cmocka_unit_test(large_trees_are_cut),
         cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(pairs_of_trees),
         cmocka_unit_test(can_be_cancelled),
     };
     return cmocka_run_group_tests_name("report", tests, begin, end);

@@ -55,17 +55,6 @@ static espi_seqs rows_of(const seq_part *p)
     return s;
 }
 
-static espi_seqs seqs_of(const espi_column *column)
-{
-    static const size_t no_tokens[] = {0};
-    const espi_sequences *s = &column->sequences;
-    return (espi_seqs){.count = column->rows,
-                       .row = s->row != NULL ? s->row : no_tokens,
-                       .token = s->token != NULL ? s->token : no_tokens,
-                       .factor = s->factor,
-                       .symbols = s->symbols.count};
-}
-
 static void release(espi_part *part)
 {
     seq_part *p = (seq_part *)(void *)part;
@@ -153,8 +142,8 @@ static esp_status bind(const espi_leaf *leaf, const espi_column *rows, const esp
     p->rule.lambda = (gap)espi_leaf_value(leaf, "gap") == NONE ? 0.0 : espi_leaf_value(leaf, "lambda");
     p->symmetric = rows == cols;
     p->memory = run != NULL ? run->memory : 0;
-    p->rows = seqs_of(rows);
-    p->cols = seqs_of(cols);
+    p->rows = espi_seqs_of(rows);
+    p->cols = espi_seqs_of(cols);
     const esp_status status = make_index(p, rows, cols, run, err);
     if (status == ESP_OK) *out = &p->part;
     else release(&p->part);

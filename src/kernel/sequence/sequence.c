@@ -17,6 +17,17 @@
 
 #include <string.h>
 
+espi_seqs espi_seqs_of(const espi_column *column)
+{
+    static const size_t no_tokens[] = {0};
+    const espi_sequences *s = &column->sequences;
+    return (espi_seqs){.count = column->rows,
+                       .row = s->row != NULL ? s->row : no_tokens,
+                       .token = s->token != NULL ? s->token : no_tokens,
+                       .factor = s->factor,
+                       .symbols = s->symbols.count};
+}
+
 size_t espi_seqs_longest(const espi_seqs *s)
 {
     size_t longest = 0;

@@ -47,6 +47,7 @@ static inline espi_seq espi_seq_of(const espi_seqs *s, size_t i)
 {
     return (espi_seq){.length = s->row[i + 1] - s->row[i], .token = s->token + s->row[i], .factor = s->factor};
 }
+espi_seqs espi_seqs_of(const espi_column *column);
 size_t espi_seqs_longest(const espi_seqs *s);
 
 /* ---- pair by pair */
