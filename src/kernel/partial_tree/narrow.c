@@ -100,8 +100,7 @@ static bool add_table(espi_ptk_matcher *m, const one_cell *cell, size_t cells, s
     if (!espi_reserve(&b->value, &b->capacity, (m->table.q * EIGHT) << height, sizeof *b->value)) return false;
     if (b->capacity > had) memset(b->value + had, 0, (b->capacity - had) * sizeof *b->value);
     double *value = b->value + b->count;
-    for (size_t c = 0; c < cells; c++)
-        value[(cell[c].l * m->table.q + cell[c].k) * EIGHT] = read(&m->narrow, &cell[c]);
+    for (size_t c = 0; c < cells; c++) value[(cell[c].l * m->table.q + cell[c].k) * EIGHT] = read(&m->narrow, &cell[c]);
     if (rows > b->rows) b->rows = rows;
     b->target[b->count++] = *to;
     if (b->count == EIGHT) flush(m, b);

@@ -65,10 +65,7 @@ static double *excess_of(const self_worker *w, uint32_t a, uint32_t b)
 }
 
 /* One of 64 bits for a label: nodes whose children have no bit in common have no cell, which most pairs have not. */
-static uint64_t bit_of(uint32_t name)
-{
-    return UINT64_C(1) << (espi_ptk_label(name) * UINT32_C(0x9E3779B1) >> 26);
-}
+static uint64_t bit_of(uint32_t name) { return UINT64_C(1) << (espi_ptk_label(name) * UINT32_C(0x9E3779B1) >> 26); }
 
 static uint64_t mask_of(const espi_ptk_trees *t, const espi_ptk_shape *shape)
 {

@@ -111,8 +111,8 @@ static bool add_node(tree_maker *m, espi_ref vertex)
     return stamp_group(m, t->shape[shape].group, node, number);
 }
 
-/* The number of a node's name among those of the trees, which has its count; ESPI_NO_NODE: out of memory. Nodes are many, names are few:
- * they are looked up in a plain array. */
+/* The number of a node's name among those of the trees, which has its count; ESPI_NO_NODE: out of memory. Nodes are
+ * many, names are few: they are looked up in a plain array. */
 static uint32_t number_name(tree_maker *m, espi_ref node)
 {
     espi_ptk_builder *b = m->builder;
