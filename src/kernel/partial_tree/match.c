@@ -140,12 +140,16 @@ static void use_occurrences(const espi_ptk_matcher *m, uint32_t group, const esp
                             const double *w, const sink *s)
 {
     const size_t first = skip_to(at, all, s->from), size = m->index->size[group];
+    if (s->weight == NULL) { /* a row alone */
+        double *out = s->out;
+        for (size_t i = first; i < all && at[i].tree < s->to; i++) out[at[i].tree - s->from] += w[at[i].item];
+        return;
+    }
     double sum[ESPI_PTK_LANES] = {0.0};
     for (size_t i = first; i < all && at[i].tree < s->to; i++) {
         const size_t tree = at[i].tree - s->from;
         const double *here = w + at[i].item;
         if (s->out != NULL) s->out[tree] += *here;
-        if (s->weight == NULL) continue;
         for (size_t lane = 1; lane < ESPI_PTK_LANES; lane++) sum[lane] += s->weight[tree] * here[lane * size];
     }
     for (size_t lane = 1; lane < s->lanes; lane++) s->gradient[lane] += sum[lane];

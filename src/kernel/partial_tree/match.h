@@ -71,7 +71,7 @@ typedef struct espi_ptk_narrow { /* vertices that wait for others; zeroed is emp
     } found[ESPI_PTK_AHEAD];
     size_t next; /* of these, modulo their number */
     struct espi_ptk_one_cell {
-        uint32_t at;    /* of child l of the vertex and child k of the node: l * width + k */
+        uint16_t l, k;  /* child l of the vertex and child k of the node */
         uint32_t inner; /* 1: both are inner nodes; 0 */
         const double *excess;
     } * cell; /* of each: ESPI_PTK_NARROW */

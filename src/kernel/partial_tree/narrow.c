@@ -77,16 +77,13 @@ static inline double read(const espi_ptk_narrow *x, const one_cell *cell)
 /* S by chains, as in children.c. */
 static double chain(const espi_ptk_matcher *m, const one_cell *cell, size_t cells)
 {
-    const uint32_t width = (uint32_t)m->table.q;
-    uint32_t k[ESPI_PTK_NARROW], l[ESPI_PTK_NARROW];
     double s = 0.0, p[ESPI_PTK_NARROW];
     for (size_t i = 0; i < cells; i++) {
         double sum = 1.0;
-        l[i] = cell[i].at / width;
-        k[i] = cell[i].at % width;
+        const size_t k = cell[i].k, l = cell[i].l;
         for (size_t j = 0; j < i; j++)
-            if (k[j] < k[i] && l[j] < l[i])
-                sum += espi_ptk_power(m->values, (k[i] - k[j] - 1) + (l[i] - l[j] - 1)) * p[j];
+            if (cell[j].k < k && cell[j].l < l)
+                sum += espi_ptk_power(m->values, (k - cell[j].k - 1) + (l - cell[j].l - 1)) * p[j];
         p[i] = read(&m->narrow, &cell[i]) * sum;
         s += p[i];
     }
@@ -103,7 +100,7 @@ static bool add_table(espi_ptk_matcher *m, const one_cell *cell, size_t cells, s
     if (!espi_reserve(&b->value, &b->capacity, (m->table.q * EIGHT) << height, sizeof *b->value)) return false;
     if (b->capacity > had) memset(b->value + had, 0, (b->capacity - had) * sizeof *b->value);
     double *value = b->value + b->count;
-    for (size_t c = 0; c < cells; c++) value[cell[c].at * (size_t)EIGHT] = read(&m->narrow, &cell[c]);
+    for (size_t c = 0; c < cells; c++) value[(cell[c].l * m->table.q + cell[c].k) * EIGHT] = read(&m->narrow, &cell[c]);
     if (rows > b->rows) b->rows = rows;
     b->target[b->count++] = *to;
     if (b->count == EIGHT) flush(m, b);
@@ -131,7 +128,8 @@ static inline one_cell *find_cells(const espi_ptk_matcher *m, size_t l, bool inn
     const uint32_t *k = m->sorted + m->begin[label], *end = m->sorted + m->begin[label + 1];
     for (; k < end; k++, cell++) {
         const espi_ptk_side *side = &m->side[*k];
-        cell->at = (uint32_t)(l * m->table.q + *k);
+        cell->l = (uint16_t)l;
+        cell->k = (uint16_t)*k;
         cell->inner = inner && side->inner;
         cell->excess = cell->inner && side->column != NULL ? side->column + place : &m->narrow.zero;
         __builtin_prefetch(cell->excess);

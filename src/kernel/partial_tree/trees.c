@@ -111,16 +111,20 @@ static bool add_node(tree_maker *m, espi_ref vertex)
     return stamp_group(m, t->shape[shape].group, node, number);
 }
 
-/* The number of a node's name among those of the trees; ESPI_NO_NODE: out of memory. Nodes are many, names are few:
- * they are looked up in a plain array. */
+/* The number of a node's name among those of the trees, which has its count; ESPI_NO_NODE: out of memory. Nodes are
+ * many, names are few: they are looked up in a plain array. */
 static uint32_t number_name(tree_maker *m, espi_ref node)
 {
     espi_ptk_builder *b = m->builder;
     const uint32_t name = name_of(m->trees, node);
     if (b->name[name] != ESPI_NO_NODE) return b->name[name];
-    if (!espi_reserve(&b->named, &b->named_capacity, b->names + 1, sizeof *b->named)) return ESPI_NO_NODE;
     const uint32_t number = espi_ptk_map_add(&m->trees->name, shared_name(m->trees, name));
-    if (number != ESPI_NO_NODE) b->named[b->names++] = name;
+    const size_t had = b->count_capacity;
+    if (number == ESPI_NO_NODE || !espi_reserve(&b->named, &b->named_capacity, b->names + 1, sizeof *b->named) ||
+        !espi_reserve(&b->count, &b->count_capacity, (size_t)number + 1, sizeof *b->count))
+        return ESPI_NO_NODE;
+    for (size_t i = had; i < b->count_capacity; i++) b->count[i] = 0.0;
+    b->named[b->names++] = name;
     return b->name[name] = number;
 }
 
@@ -128,12 +132,11 @@ static bool count_name(tree_maker *m, espi_ref node, double times, size_t *touch
 {
     espi_ptk_builder *b = m->builder;
     const uint32_t name = number_name(m, node);
-    const size_t had = b->count_capacity;
-    if (name == ESPI_NO_NODE || !espi_reserve(&b->count, &b->count_capacity, (size_t)name + 1, sizeof *b->count) ||
-        !espi_reserve(&b->touched, &b->touched_capacity, *touched + 1, sizeof *b->touched))
-        return false;
-    for (size_t i = had; i < b->count_capacity; i++) b->count[i] = 0.0;
-    if (b->count[name] == 0.0) b->touched[(*touched)++] = name;
+    if (name == ESPI_NO_NODE) return false;
+    if (b->count[name] == 0.0) {
+        if (!espi_reserve(&b->touched, &b->touched_capacity, *touched + 1, sizeof *b->touched)) return false;
+        b->touched[(*touched)++] = name;
+    }
     b->count[name] += times;
     return true;
 }
