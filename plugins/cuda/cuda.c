@@ -7,8 +7,8 @@
  *     invert     W = U^-1:      W_lk = -W_ll U_lk U_kk^-1,  W_kk = U_kk^-1           for l < k
  *                A^-1 = W W^T:  A_lk = W_lk W_kk^T + W_lr W_kr^T,  A_kk = W_kk W_kk^T + W_kr W_kr^T
  *
- * cuSOLVER would do the first in one call, which could not be interrupted, and the second slower than by products of
- * blocks. Below the diagonals of blocks there is anything: nobody reads it. */
+ * cuSOLVER would do each in one call, which could not be interrupted. Below the diagonals of blocks there is anything:
+ * nobody reads it. */
 #include "base/device.h"
 
 #include <cublas_v2.h>
