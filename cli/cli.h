@@ -146,6 +146,8 @@ void cli_device_end(void);
 
 /* The number that an option gives; CLI_USAGE after a sentence if it is none. */
 int cli_similarity(const char *option, const char *text, double *value);
+/* The index that the first operand names, or one that is made of its data where there is a kernel. */
+int cli_index_open(const cli_settings *settings, const esp_kernel *kernel, const char *id, esp_index **out);
 /* An example of an index: its name or its number. */
 void cli_example(FILE *file, const esp_index *index, size_t example);
 

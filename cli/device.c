@@ -4,7 +4,6 @@
 #include <errno.h>
 
 enum { AUTO = 1, CPU, CUDA }; /* --device; 0: not given */
-enum { WORTHWHILE = 2000 };   /* examples: with fewer, opening the GPU takes longer than it saves */
 
 const char *const cli_device_names[] = {"auto", "cpu", "cuda", NULL};
 
@@ -22,17 +21,14 @@ static void open_device(const cli_settings *settings)
 
 void cli_device(const cli_settings *settings, const char *learner, size_t examples, esp_run *run)
 {
-    char need[32], room[32];
-    const bool wanted = settings->device == CUDA || (settings->device != CPU && examples >= WORTHWHILE);
+    const bool wanted = settings->device == CUDA || (settings->device != CPU && esp_device_pays(examples));
+    esp_error error;
     if (!wanted || !cli_learner_can(learner, ESP_LEARNS_KERNEL)) return;
     open_device(settings);
     run->device = opened;
     if (opened == NULL) return;
-    const uint64_t matrix = (uint64_t)examples * examples * sizeof(double), memory = esp_device_memory(opened);
-    cli_detail(settings, "GPU: %s, %s free", esp_device_name(opened), cli_size_text(memory, false, room));
-    if (matrix > memory)
-        cli_note(settings, "a matrix of %zu examples takes %s and the GPU has %s free: the processor does such work",
-                 examples, cli_size_text(matrix, true, need), cli_size_text(memory, false, room));
+    cli_detail(settings, "GPU: %s", esp_device_name(opened));
+    if (esp_device_fits(opened, examples, &error) != ESP_OK) cli_note(settings, "%s", error.message);
 }
 
 void cli_device_end(void)

@@ -30,7 +30,6 @@ typedef struct pairs_job {
     const pairs_settings *settings;
     double above;
     esp_kernel *kernel;
-    esp_dataset *data;
     esp_index *index;
     esp_pairs *pairs;
     esp_clusters *clusters;
@@ -46,27 +45,6 @@ static int check_settings(pairs_job *job)
     int code = cli_similarity("--above", s->above, &job->above);
     if (code == CLI_OK && !index) code = cli_kernel(s->kernel, &job->kernel);
     return code == CLI_OK ? cli_check_output(s->output, &s->common) : code;
-}
-
-static int open_index(pairs_job *job)
-{
-    const pairs_settings *s = job->settings;
-    const char *path = s->common.operand[0];
-    const esp_run run = cli_run(&s->common);
-    esp_error error;
-    esp_status status;
-    if (job->kernel == NULL) {
-        status = esp_index_read(path, &run, &job->index, &error);
-    } else {
-        const int code = cli_read(&s->common, path, &job->data);
-        if (code != CLI_OK) return code;
-        cli_kernel_notes(&s->common, job->kernel, job->data, NULL);
-        status = esp_index_new(job->kernel, job->data, s->id, &run, &job->index, &error);
-        esp_dataset_free(job->data);
-        job->data = NULL;
-    }
-    cli_run_end();
-    return status == ESP_OK ? CLI_OK : cli_error(status, &error);
 }
 
 static int compare(pairs_job *job)
@@ -122,7 +100,7 @@ static int run_pairs(const cli_settings *settings)
     pairs_job job = {.settings = (const pairs_settings *)settings};
     cli_output output;
     int code = check_settings(&job);
-    if (code == CLI_OK) code = open_index(&job);
+    if (code == CLI_OK) code = cli_index_open(settings, job.kernel, job.settings->id, &job.index);
     if (code == CLI_OK) code = compare(&job);
     if (code == CLI_OK) code = cli_output_open(&output, job.settings->output != NULL ? job.settings->output : "-");
     if (code == CLI_OK) {
@@ -133,7 +111,6 @@ static int run_pairs(const cli_settings *settings)
     esp_clusters_free(job.clusters);
     esp_pairs_free(job.pairs);
     esp_index_free(job.index);
-    esp_dataset_free(job.data);
     esp_kernel_free(job.kernel);
     return code;
 }

@@ -37,7 +37,7 @@ typedef struct search_job {
     const search_settings *settings;
     double above;
     esp_kernel *kernel;
-    esp_dataset *data, *queries;
+    esp_dataset *queries;
     esp_index *index;
     esp_qrels *qrels;
     esp_hits *hits;
@@ -68,29 +68,23 @@ static int check_settings(search_job *job)
     return code == CLI_OK ? cli_check_output(s->output, &s->common) : code;
 }
 
-static int open_index(search_job *job)
+int cli_index_open(const cli_settings *settings, const esp_kernel *kernel, const char *id, esp_index **out)
 {
-    const search_settings *s = job->settings;
-    const char *path = s->common.operand[0];
-    const esp_run run = cli_run(&s->common);
-    double began = cli_seconds();
+    const char *path = settings->operand[0];
+    const esp_run run = cli_run(settings);
+    esp_dataset *data = NULL;
     esp_error error;
-    esp_status status = ESP_OK;
-    if (s->kernel == NULL) {
-        status = esp_index_read(path, &run, &job->index, &error);
-    } else {
-        const int code = cli_read(&s->common, path, &job->data);
-        if (code != CLI_OK) return code;
-        cli_kernel_notes(&s->common, job->kernel, job->data, NULL);
-        began = cli_seconds();
-        status = esp_index_new(job->kernel, job->data, s->id, &run, &job->index, &error);
-        esp_dataset_free(job->data);
-        job->data = NULL;
-    }
+    const int code = kernel != NULL ? cli_read(settings, path, &data) : CLI_OK;
+    if (code != CLI_OK) return code;
+    if (kernel != NULL) cli_kernel_notes(settings, kernel, data, NULL);
+    const double began = cli_seconds();
+    const esp_status status =
+        kernel != NULL ? esp_index_new(kernel, data, id, &run, out, &error) : esp_index_read(path, &run, out, &error);
     cli_run_end();
+    esp_dataset_free(data);
     if (status != ESP_OK) return cli_error(status, &error);
-    cli_detail(&s->common, "%s: %zu examples %s in %.3f s", path, esp_index_count(job->index),
-               s->kernel == NULL ? "opened" : "prepared", cli_seconds() - began);
+    cli_detail(settings, "%s: %zu examples %s in %.3f s", path, esp_index_count(*out),
+               kernel == NULL ? "opened" : "prepared", cli_seconds() - began);
     return CLI_OK;
 }
 
@@ -119,11 +113,15 @@ static int search(search_job *job)
     return CLI_OK;
 }
 
+static void write_name(FILE *file, const char *name, size_t number)
+{
+    if (name != NULL) cli_field(file, name);
+    else fprintf(file, "%zu", number + 1);
+}
+
 void cli_example(FILE *file, const esp_index *index, size_t example)
 {
-    const char *name = esp_index_id(index, example);
-    if (name != NULL) cli_field(file, name);
-    else fprintf(file, "%zu", example + 1);
+    write_name(file, esp_index_id(index, example), example);
 }
 
 static int write_hits(const search_job *job)
@@ -136,8 +134,7 @@ static int write_hits(const search_job *job)
         const esp_hit *hit = esp_hits_of(job->hits, q, &count);
         const char *name = esp_hits_id(job->hits, q);
         for (size_t i = 0; i < count; i++) {
-            if (name != NULL) cli_field(output.file, name);
-            else fprintf(output.file, "%zu", q + 1);
+            write_name(output.file, name, q);
             fprintf(output.file, "\t%zu\t", i + 1);
             cli_example(output.file, job->index, hit[i].example);
             fprintf(output.file, "\t%.17g\n", hit[i].similarity);
@@ -181,7 +178,7 @@ static int run_search(const cli_settings *settings)
         const esp_status status = esp_qrels_read(s->relevant, &job.qrels, &error);
         if (status != ESP_OK) code = cli_error(status, &error);
     }
-    if (code == CLI_OK) code = open_index(&job);
+    if (code == CLI_OK) code = cli_index_open(settings, job.kernel, s->id, &job.index);
     if (code == CLI_OK) code = cli_read(settings, settings->operand[1], &job.queries);
     if (code == CLI_OK) code = search(&job);
     if (code == CLI_OK) code = write_hits(&job);
@@ -190,7 +187,6 @@ static int run_search(const cli_settings *settings)
     esp_qrels_free(job.qrels);
     esp_index_free(job.index);
     esp_dataset_free(job.queries);
-    esp_dataset_free(job.data);
     esp_kernel_free(job.kernel);
     return code;
 }

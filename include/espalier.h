@@ -77,8 +77,12 @@ typedef struct esp_run {
  * another version, or there is no driver or no GPU (ENODEV). It takes a few tenths of a second: open it once. */
 ESP_API esp_status esp_device_open(const char *name, esp_device **out, esp_error *err);
 ESP_API const char *esp_device_name(const esp_device *device); /* "NVIDIA H200" */
-ESP_API size_t esp_device_memory(const esp_device *device);    /* bytes that were free when it was opened */
 ESP_API void esp_device_close(esp_device *device);
+/* Whether a Gaussian process of so many examples is large enough for opening a GPU to pay. */
+ESP_API bool esp_device_pays(size_t examples);
+/* ESP_ERR_MEMORY, with both sizes in the sentence, if the matrix of so many examples is larger than the memory that was
+ * free when the device was opened: the processor factors it then. */
+ESP_API esp_status esp_device_fits(const esp_device *device, size_t examples, esp_error *err);
 
 /* ---------------------------------------------------------------- datasets */
 

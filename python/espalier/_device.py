@@ -10,10 +10,10 @@ import warnings
 from typing import Any
 
 from . import _espalier
+from ._core import decode
 
 DEVICES = ("auto", "cpu", "cuda")
 
-_WORTHWHILE = 2000  # examples: with fewer, opening the GPU takes longer than it saves; as on the command line
 _FORKED = "the GPU belongs to the process that this one was forked from; start processes by 'spawn' or 'forkserver'"
 
 
@@ -25,7 +25,6 @@ class _Device:
         self.said: set[str] = set()
         self.process = 0  # which has tried to open it; 0: none has
         self.handle: Any = None
-        self.memory = 0  # bytes that were free
         self.reason = ""  # why there is none
         self.missing = False  # that is because the plugin is not installed, or there is no GPU
 
@@ -34,7 +33,7 @@ class _Device:
             if self.process == 0:
                 self.process = os.getpid()
                 try:
-                    self.handle, self.memory = _espalier.device_open(b"cuda")
+                    self.handle = _espalier.device_open(b"cuda")
                 except OSError as error:
                     self.reason = error.strerror or str(error)
                     self.missing = error.errno in (errno.ENOENT, errno.ENODEV)
@@ -75,28 +74,14 @@ def device_for(device: str, examples: int, matrix: bool = True) -> Any:
     whether the call needs the matrix of all these examples. Warnings say why the processor does the work; not where
     nobody asked for a GPU and there is none."""
     check_device(device)
-    if device == "cpu" or (device == "auto" and examples < _WORTHWHILE):
+    if device == "cpu" or (device == "auto" and not _espalier.device_pays(examples)):
         return None
     _device.open()
     if _device.handle is None:
         if device == "cuda" or not _device.missing:
             _device.warn(f"the processor does all the work: {_device.reason}")
         return None
-    size = 8 * examples * examples
-    if matrix and size > _device.memory:
-        _device.warn(
-            f"a matrix of {examples} examples takes {_size_text(size, True)} and the GPU has "
-            f"{_size_text(_device.memory, False)} free: the processor does such work"
-        )
+    sentence = _espalier.device_fits(_device.handle, examples) if matrix else None
+    if sentence is not None:
+        _device.warn(decode(sentence))
     return _device.handle
-
-
-def _size_text(size: int, up: bool) -> str:
-    if size < 1000:
-        return f"{size} bytes"
-    units = ["kB", "MB", "GB", "TB", "PB", "EB"]
-    unit, name = 1000, 0
-    while size // unit >= 1000 and name + 1 < len(units):
-        unit, name = 1000 * unit, name + 1
-    tenths = (10 * size + (unit - 1 if up else 0)) // unit
-    return f"{tenths // 10}.{tenths % 10} {units[name]}"

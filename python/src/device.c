@@ -7,7 +7,7 @@
 
 static const char device_name[] = "espalier.device";
 
-/* device_open(name) -> (device, memory): an OSError with the library's sentence where there is none to use, a
+/* device_open(name) -> device: an OSError with the library's sentence where there is none to use, a
  * FileNotFoundError if the plugin is not installed */
 static PyObject *device_open(PyObject *module, PyObject *args)
 {
@@ -22,7 +22,7 @@ static PyObject *device_open(PyObject *module, PyObject *args)
     PyObject *capsule = PyCapsule_New(device, device_name, NULL);
     if (capsule != NULL && PyCapsule_SetContext(capsule, (void *)(intptr_t)getpid()) != 0) Py_CLEAR(capsule);
     if (capsule == NULL) esp_device_close(device);
-    return capsule != NULL ? Py_BuildValue("(Nn)", capsule, (Py_ssize_t)esp_device_memory(device)) : NULL;
+    return capsule;
 }
 
 int espy_device_or_none(PyObject *object, void *out)
@@ -39,4 +39,28 @@ int espy_device_or_none(PyObject *object, void *out)
     return 1;
 }
 
-PyMethodDef espy_device_methods[] = {{"device_open", device_open, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+/* device_pays(examples) -> bool */
+static PyObject *device_pays(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Py_ssize_t examples;
+    if (!PyArg_ParseTuple(args, "n", &examples)) return NULL;
+    return PyBool_FromLong(esp_device_pays((size_t)examples));
+}
+
+/* device_fits(device, examples) -> None, or the sentence that says why the matrix does not fit */
+static PyObject *device_fits(PyObject *module, PyObject *args)
+{
+    (void)module;
+    esp_device *device;
+    Py_ssize_t examples;
+    esp_error error;
+    if (!PyArg_ParseTuple(args, "O&n", espy_device_or_none, &device, &examples)) return NULL;
+    if (device == NULL || esp_device_fits(device, (size_t)examples, &error) == ESP_OK) return Py_NewRef(Py_None);
+    return PyBytes_FromString(error.message);
+}
+
+PyMethodDef espy_device_methods[] = {{"device_open", device_open, METH_VARARGS, NULL},
+                                     {"device_pays", device_pays, METH_VARARGS, NULL},
+                                     {"device_fits", device_fits, METH_VARARGS, NULL},
+                                     {NULL, NULL, 0, NULL}};

@@ -26,7 +26,7 @@ esp_status espi_factor_make(double *a, size_t n, bool here, const esp_run *run, 
 {
     bool made = false;
     esp_status status = ESP_OK;
-    if (espi_device_pays(run, n)) status = make_there(a, n, here, run, factor, &made, err);
+    if (espi_device_takes(run, n)) status = make_there(a, n, here, run, factor, &made, err);
     if (made) return status;
     *factor = (espi_factor){.by = &espi_algebra_cores, .a = a, .n = n};
     return factor->by->make(factor, run, err);

@@ -9,7 +9,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { LEAST = 512 }; /* rows: for fewer, sending them takes longer than doing it here */
+enum {
+    LEAST = 512,      /* rows of a matrix: for fewer, sending them takes longer than doing it here */
+    WORTHWHILE = 2000 /* examples: for fewer, opening the device takes longer than it saves */
+};
 
 struct esp_device {
     const espi_device_table *table;
@@ -53,7 +56,17 @@ esp_status esp_device_open(const char *name, esp_device **out, esp_error *err)
 
 const char *esp_device_name(const esp_device *device) { return device->name; }
 
-size_t esp_device_memory(const esp_device *device) { return device->memory; }
+bool esp_device_pays(size_t examples) { return examples >= WORTHWHILE; }
+
+esp_status esp_device_fits(const esp_device *device, size_t examples, esp_error *err)
+{
+    const double matrix = (double)examples * (double)examples * sizeof(double), memory = (double)device->memory;
+    char need[32], room[32];
+    if (matrix <= memory) return ESP_OK;
+    return espi_fail(err, ESP_ERR_MEMORY,
+                     "a matrix of %zu examples takes %s and the GPU has %s free: the processor does such work",
+                     examples, espi_size_text(matrix, need), espi_size_text(memory, room));
+}
 
 void esp_device_close(esp_device *device)
 {
@@ -63,7 +76,7 @@ void esp_device_close(esp_device *device)
     espi_free(device);
 }
 
-bool espi_device_pays(const esp_run *run, size_t n) { return run != NULL && run->device != NULL && n >= LEAST; }
+bool espi_device_takes(const esp_run *run, size_t n) { return run != NULL && run->device != NULL && n >= LEAST; }
 
 /* ------------------------------------------------------------------- rows */
 

@@ -48,7 +48,7 @@ typedef struct espi_device_table {
 esp_status espi_device_open(const char *folder, const char *name, esp_device **out, esp_error *err);
 
 extern const espi_algebra espi_algebra_device;
-/* Whether the run has a device that pays for a matrix of this size. */
-bool espi_device_pays(const esp_run *run, size_t n);
+/* Whether the run has a device, and the matrix is large enough for it. */
+bool espi_device_takes(const esp_run *run, size_t n);
 
 #endif

@@ -143,21 +143,6 @@ def test_it_is_a_parameter_and_no_setting_of_the_model():
     assert GPRegressor().device == GPClassifier().device == "auto"
 
 
-@pytest.mark.parametrize(
-    ("size", "up", "text"),
-    [
-        (999, True, "999 bytes"),
-        (1000, False, "1.0 kB"),
-        (2_880_000, True, "2.9 MB"),
-        (1_999_999, False, "1.9 MB"),
-        (1_000_001, True, "1.1 MB"),
-        (8 * 10**21, False, "8000.0 EB"),
-    ],
-)
-def test_sizes_are_rounded_as_on_the_command_line(size, up, text):
-    assert _device._size_text(size, up) == text
-
-
 # --------------------------------------------------------------- without one
 
 
@@ -347,8 +332,7 @@ in_child(refused)
 def test_the_module_refuses_the_device_of_another_process(gpu):
     code = """
 from espalier import Kernel
-device, memory = _espalier.device_open(b"cuda")
-assert memory == 1 << 33
+device = _espalier.device_open(b"cuda")
 kernel, data = Kernel("sst"), espalier.Kernel("sst").dataset(X[:2])
 out = np.zeros(2)
 _espalier.diagonal(kernel._handle, data._handle, out, 1, 0, None, device)
