@@ -20,7 +20,7 @@ from conftest import ROOT
 from sklearn.base import clone
 
 import espalier
-from espalier import GPClassifier, GPRegressor, _device, _espalier
+from espalier import GPClassifier, GPRegressor, _espalier
 
 TREES = ["(S (A a))", "(S (A b))", "(S (C c))", "(S (C d))", "(S (A a) (C c))"]
 NUMBERS = [1.0, 1.2, 3.9, 4.1, 2.5]
