@@ -15,7 +15,7 @@ static void open_device(const cli_settings *settings)
     esp_error error;
     if (opened != NULL || esp_device_open("cuda", &opened, &error) == ESP_OK) return;
     if (settings->device == CUDA || (error.system != ENOENT && error.system != ENODEV))
-        cli_note(settings, "the processor does all the work: %s", error.message);
+        cli_note(settings, "using the CPU: %s", error.message);
     else cli_detail(settings, "no GPU: %s", error.message);
 }
 

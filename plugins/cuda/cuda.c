@@ -182,8 +182,8 @@ static espi_device_result matrix_new(void *state, size_t n, void **out, char *wh
     if (result != ESPI_DEVICE_OK) return result;
     if (bytes + (double)VECTORS > (double)free_bytes || n * sizeof(double) > LANE)
         return say(ESPI_DEVICE_FULL, why,
-                   "the matrix of %zu examples takes %.1f GB and the GPU has %.1f GB free; the processor does its part",
-                   n, 1e-9 * (bytes + (double)VECTORS), 1e-9 * (double)free_bytes);
+                   "the matrix of %zu examples takes %.1f GB and the GPU has %.1f GB free: using the CPU for it", n,
+                   1e-9 * (bytes + (double)VECTORS), 1e-9 * (double)free_bytes);
     matrix *m = calloc(1, sizeof *m);
     if (m == NULL) return say(ESPI_DEVICE_FULL, why, "out of memory");
     *m = (matrix){.device = state, .n = n};

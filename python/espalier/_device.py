@@ -71,7 +71,7 @@ def check_device(device: object) -> None:
 
 def device_for(device: str, examples: int, matrix: bool = True) -> Any:
     """What a call over that many examples hands to the C module: a device, or None for the processor. ``matrix``:
-    whether the call needs the matrix of all these examples. Warnings say why the processor does the work; not where
+    whether the call needs the matrix of all these examples. Warnings say why the CPU does the work; not where
     nobody asked for a GPU and there is none."""
     check_device(device)
     if device == "cpu" or (device == "auto" and not _espalier.device_pays(examples)):
@@ -79,7 +79,7 @@ def device_for(device: str, examples: int, matrix: bool = True) -> Any:
     _device.open()
     if _device.handle is None:
         if device == "cuda" or not _device.missing:
-            _device.warn(f"the processor does all the work: {_device.reason}")
+            _device.warn(f"using the CPU: {_device.reason}")
         return None
     sentence = _espalier.device_fits(_device.handle, examples) if matrix else None
     if sentence is not None:

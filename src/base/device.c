@@ -64,8 +64,8 @@ esp_status esp_device_fits(const esp_device *device, size_t examples, esp_error 
     char need[32], room[32];
     if (matrix <= memory) return ESP_OK;
     return espi_fail(err, ESP_ERR_MEMORY,
-                     "a matrix of %zu examples takes %s and the GPU has %s free: the processor does such work",
-                     examples, espi_size_text(matrix, need), espi_size_text(memory, room));
+                     "a matrix of %zu examples takes %s and the GPU has %s free: using the CPU for it", examples,
+                     espi_size_text(matrix, need), espi_size_text(memory, room));
 }
 
 void esp_device_close(esp_device *device)

@@ -159,7 +159,7 @@ assert warned == []
 assert said("auto")[0] == [] and _device._device.process == 0, "few examples do not need it"
 assert said("auto", 2000)[0] == [] and _device._device.missing
 warned, cuda = said("cuda")
-assert len(warned) == 1 and warned[0].startswith("the processor does all the work: "), warned
+assert len(warned) == 1 and warned[0].startswith("using the CPU: "), warned
 assert "libespalier-cuda.so is not installed" in warned[0]
 assert cuda == cpu
 assert said("cuda")[0] == [], "once is enough"
@@ -223,7 +223,7 @@ def test_a_machine_without_a_gpu(gpu, failure, sentence):
 warned, auto = said("auto", 2000)
 assert warned == [], "nobody asked for one"
 warned, cuda = said("cuda", 2000)
-assert len(warned) == 1 and warned[0].startswith("the processor does all the work: "), warned
+assert len(warned) == 1 and warned[0].startswith("using the CPU: "), warned
 assert {sentence!r} in warned[0], warned
 assert auto == cuda == said("cpu", 2000)[1]
 """
@@ -233,7 +233,7 @@ assert auto == cuda == said("cpu", 2000)[1]
 def test_too_little_memory(gpu):
     code = """
 warned, cuda = said("cuda")
-words = "a matrix of 600 examples takes 2.9 MB and the GPU has 1.0 MB free: the processor does such work"
+words = "a matrix of 600 examples takes 2.9 MB and the GPU has 1.0 MB free: using the CPU for it"
 assert warned == [words], warned
 assert said("cuda") == ([], cuda) == said("cpu")
 assert said("cuda", solver="iterative")[0] == []
