@@ -62,6 +62,10 @@ def kinds():
     check("fragments are drawn", count("#features svg.tree") > 50)
     check("the first example is open", count("#examples .example[open] svg.tree") == 1)
     check("nodes are coloured", count("#examples svg.tree rect.up") > 0 and count("#examples svg.tree rect.down") > 0)
+    styles = browser.run("""(() => {
+        const of = (selector, style) => getComputedStyle(document.querySelector('#examples svg.tree ' + selector))[style];
+        return [of('.edge', 'stroke'), of('rect.up', 'fill'), of('rect.down', 'fill')]; })()""")
+    check("edges and colours can be seen", "none" not in styles and len(set(styles)) == 3, styles)
 
 
 def filtering():
