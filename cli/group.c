@@ -47,7 +47,10 @@ char *cli_group_line(char **arguments)
     char *line = wanted ? malloc(size) : NULL;
     if (line == NULL) return NULL;
     char *at = line;
-    for (size_t i = 0; arguments[i] != NULL; i++) at = stpcpy(stpcpy(at, arguments[i]), "\n");
+    for (size_t i = 0; arguments[i] != NULL; i++) { /* an option and what follows it are one line */
+        const bool joined = arguments[i][0] == '-' && arguments[i + 1] != NULL && arguments[i + 1][0] != '-';
+        at = stpcpy(stpcpy(at, arguments[i]), joined ? " " : "\n");
+    }
     *at = '\0';
     return line;
 }

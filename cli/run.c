@@ -110,8 +110,10 @@ void cli_detail(const cli_settings *settings, const char *format, ...)
 
 int cli_flush(int code)
 {
+    static bool told;
     errno = 0;
-    if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
+    if (told || (fflush(stdout) == 0 && ferror(stdout) == 0)) return code;
+    told = true;
     if (errno == 0 && putchar('\n') != EOF) (void)fflush(stdout); /* an earlier failure: asks for its reason again */
     return cli_fail("standard output: %s", errno != 0 ? strerror(errno) : "writing failed");
 }

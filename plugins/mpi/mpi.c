@@ -34,6 +34,7 @@ typedef struct mpi_group {
     pthread_mutex_t asking; /* one question at a time */
     bool failed, known;     /* some rank has failed; and it is another one, told in `failure` */
     espi_group_failure failure;
+    double looked; /* when it was last asked for by who works */
     /* of the clerk */
     pthread_t clerk;
     bool clerk_runs, stop;
@@ -147,11 +148,18 @@ static bool look_for_failure(mpi_group *g)
     return g->known;
 }
 
+/* Asked by ranks that work, after every little step; MPI, where it finds nothing to do, gives the processor away. */
 static bool failure_of(void *group, espi_group_failure *out)
 {
+    static const double often = 0.02; /* seconds */
     mpi_group *g = group;
+    const double now = seconds();
     pthread_mutex_lock(&g->lock);
-    const bool known = look_for_failure(g);
+    if (!g->known && now - g->looked > often) {
+        g->looked = now;
+        (void)look_for_failure(g);
+    }
+    const bool known = g->known;
     if (known) *out = g->failure;
     pthread_mutex_unlock(&g->lock);
     return known;

@@ -115,6 +115,13 @@ static esp_status compare_shares(const dealing *d, double seconds, esp_error *er
     return status;
 }
 
+size_t espi_group_block(const esp_run *run, size_t items)
+{
+    enum { PARTS = 32, MOST = 256 }; /* parts for each thread; items of one */
+    const size_t block = items / (PARTS * (size_t)espi_group_size(run) * (size_t)espi_worker_count(run, items));
+    return block < 1 ? 1 : block > MOST ? MOST : block;
+}
+
 esp_status espi_group_deal(const esp_run *run, const char *stage, size_t items, size_t block, espi_task task,
                            void *context, esp_error *err)
 {

@@ -226,8 +226,8 @@ esp_status espi_group_agree(const esp_run *run, const char *what, uint64_t diges
     esp_status status = all == NULL ? espi_no_memory(err) : espi_group_gather(run, &digest, sizeof digest, all, err);
     for (int r = 1; status == ESP_OK && r < group->size; r++)
         if (all[r] != all[0])
-            status = espi_fail(err, ESP_ERR_PARAM, "rank %d on %s has other %s than rank 0 on %s", r,
-                               group->member[r].host, what, group->member[0].host);
+            status = espi_fail(err, ESP_ERR_PARAM, "rank %d on %s has %s than rank 0 on %s", r, group->member[r].host,
+                               what, group->member[0].host);
     espi_free(all);
     return status;
 }

@@ -75,7 +75,8 @@ esp_status espi_group_sum(const esp_run *run, double *value, size_t count, esp_e
 /* For results of which each rank has made some: bytes that others have made must be 0 here. */
 esp_status espi_group_merge(const esp_run *run, void *bytes, size_t size, esp_error *err);
 esp_status espi_group_barrier(const esp_run *run, esp_error *err);
-/* ESP_ERR_PARAM at every rank, naming the first rank that differs, unless all have the same number. */
+/* ESP_ERR_PARAM at every rank, naming the first that has `what` ("other data") than rank 0, unless all have the same
+ * number. */
 esp_status espi_group_agree(const esp_run *run, const char *what, uint64_t digest, esp_error *err);
 /* Tells the others that this rank cannot go on, unless it stops because of another. Returns `status`; ESP_OK and a run
  * without a group are left alone. `err` is not NULL where status is not ESP_OK. */
@@ -85,6 +86,7 @@ esp_status espi_group_end(const esp_run *run, esp_status status, const esp_error
 void espi_group_round(esp_group *group, uint64_t *round, const espi_group_table **table, void **state);
 /* espi_parallel over the threads of all ranks: each item is done by one of them. `block` items are taken at a time, by
  * one thread, in increasing order. What the tasks need at their threads has room for espi_worker_count(run, items). */
+size_t espi_group_block(const esp_run *run, size_t items); /* a good number of items to take at a time */
 esp_status espi_group_deal(const esp_run *run, const char *stage, size_t items, size_t block, espi_task task,
                            void *context, esp_error *err);
 

@@ -254,8 +254,9 @@ esp_status esp_gram_file(const esp_kernel *kernel, const esp_dataset *rows, cons
                      ? espi_fail(err, ESP_ERR_PARAM, "a matrix of %zu x %zu takes %s, more than a file can hold",
                                  rows->rows, cols->rows, espi_size_text(bytes, need))
                      : espi_fail(err, ESP_ERR_PARAM, "%s: the name is too long", path);
-    if (status == ESP_OK) status = espi_group_agree(run, "data", espi_dataset_digest_all(rows), err);
-    if (status == ESP_OK && cols != rows) status = espi_group_agree(run, "data", espi_dataset_digest_all(cols), err);
+    if (status == ESP_OK) status = espi_group_agree(run, "other data", espi_dataset_digest_all(rows), err);
+    if (status == ESP_OK && cols != rows)
+        status = espi_group_agree(run, "other data", espi_dataset_digest_all(cols), err);
     if (status == ESP_OK) status = esp_group_agree(run, "kernel", kernel->text, err);
     const esp_run apart = espi_group_apart(run);
     if (status == ESP_OK) status = espi_bind(kernel, rows, cols, &apart, &bound, err);
