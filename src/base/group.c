@@ -314,6 +314,7 @@ esp_status espi_group_open(const char *folder, const char *name, esp_group **out
     group->table = (const espi_group_table *)(const void *)head;
     if (group->table->open(&group->state, &group->rank, &group->size, why) != ESPI_GROUP_OK) {
         espi_free(group);
+        if (head == &table_alone.head) return espi_no_memory(err);
         espi_fail(err, ESP_ERR_IO, "%s", why);
         if (err != NULL) err->system = ENODEV;
         return ESP_ERR_IO;
