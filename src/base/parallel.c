@@ -178,10 +178,12 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     if (threads == NULL) return espi_no_memory(err);
     team w = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
     make_team(&w);
-    threads[0] = (thread){.team = &w, .worker = {.number = 0, .team = &w}};
-    if (run != NULL) threads[0].run = *run;
-    threads[0].run.group = NULL; /* not all ranks do the same here */
-    if (run != NULL) threads[0].worker.run = &threads[0].run;
+    threads[0] = (thread){.team = &w, .worker = {.number = 0, .team = &w, .run = run}};
+    if (run != NULL && run->group != NULL) { /* not all ranks do the same in a task */
+        threads[0].run = *run;
+        threads[0].run.group = NULL;
+        threads[0].worker.run = &threads[0].run;
+    }
     int started = 1; /* a thread that cannot be started is done without: the others take its items */
     for (; started < count; started++) {
         thread *t = &threads[started];

@@ -16,8 +16,9 @@ struct espi_team;
 typedef struct espi_worker {
     int number;
     struct espi_team *team; /* all workers of an espi_parallel; NULL: there is no other */
-    /* For what a task calls that takes long. Of worker 0 it is a copy of the caller's, without the group; to the others
-     * it says whether the caller was asked to stop. It is gone with espi_parallel. */
+    /* For what a task calls that takes long. Of worker 0 it is the caller's; to the others it says whether the caller
+     * was asked to stop, and it is gone with espi_parallel, as is the copy without the group that worker 0 has where
+     * the caller's run has one. */
     const esp_run *run;
 } espi_worker;
 

@@ -209,7 +209,8 @@ esp_status espi_scorer_score(const espi_scorer *scorer, const esp_dataset *data,
 {
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind_to_cols(scorer->bound, data, run, &bound, err);
+    const esp_run apart = espi_group_apart(run);
+    esp_status status = espi_bind_to_cols(scorer->bound, data, &apart, &bound, err);
     scoring j = {.scorer = scorer, .bound = bound, .scores = scores};
     j.score_worker = espi_alloc_zero((size_t)workers, sizeof *j.score_worker);
     if (status == ESP_OK && j.score_worker == NULL) status = espi_no_memory(err);

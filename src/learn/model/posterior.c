@@ -212,12 +212,13 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     asking a = {.model = m, .variance = variance};
     a.variance_worker = espi_alloc_zero((size_t)workers, sizeof *a.variance_worker);
     esp_status status = self == NULL || a.variance_worker == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK) status = espi_bind_to_cols(m->posterior->bound, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
+    const esp_run apart = espi_group_apart(run);
+    if (status == ESP_OK) status = espi_bind_to_cols(m->posterior->bound, data, &apart, &bound, err);
+    if (status == ESP_OK) status = espi_workspace_new(bound, &apart, &workspace, err);
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
     a.bound = bound;
     a.self = self;
-    if (status == ESP_OK && m->posterior->variances != NULL) status = ask_without_factor(&a, data->rows, run, err);
+    if (status == ESP_OK && m->posterior->variances != NULL) status = ask_without_factor(&a, data->rows, &apart, err);
     else if (status == ESP_OK) status = ask_blocks(&a, data->rows, run, err);
     for (int i = 0; a.variance_worker != NULL && i < workers; i++) {
         espi_workspace_free(a.variance_worker[i].workspace);

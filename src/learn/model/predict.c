@@ -53,7 +53,8 @@ esp_status espi_model_score(const esp_model *m, const esp_dataset *data, const e
                             esp_error *err)
 {
     esp_status status = espi_check_columns(m->kernel, data, err);
-    if (status == ESP_OK && !m->vote) status = make_scorers(m, run, err);
+    const esp_run apart = espi_group_apart(run);
+    if (status == ESP_OK && !m->vote) status = make_scorers(m, &apart, err);
     if (status == ESP_OK) status = score(m, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * m->outputs; i++) scores[i] += m->bias[i % m->outputs];
     return status;

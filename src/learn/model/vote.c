@@ -71,7 +71,8 @@ esp_status espi_vote_score(const esp_model *model, const esp_dataset *data, cons
 {
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind(model->kernel, data, model->support, run, &bound, err);
+    const esp_run apart = espi_group_apart(run);
+    esp_status status = espi_bind(model->kernel, data, model->support, &apart, &bound, err);
     voting j = {.model = model, .bound = bound, .scores = scores};
     j.voter = espi_alloc_zero((size_t)workers, sizeof *j.voter);
     if (status == ESP_OK && j.voter == NULL) status = espi_no_memory(err);

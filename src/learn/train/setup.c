@@ -29,8 +29,9 @@ esp_status espi_setup_start(espi_setup *s, const char *name, const esp_kernel *k
     if (status == ESP_OK) status = espi_setup_check_kernel(s->settings, kernel, err);
     if (status == ESP_OK) status = learner->targets(s->settings, data, &s->targets, err);
     if (status == ESP_OK) status = espi_setup_check_targets(s->settings, &s->targets, err);
+    s->run = espi_group_apart(run);
     s->problem =
-        (espi_problem){.settings = s->settings, .kernel = kernel, .data = data, .targets = &s->targets, .run = run};
+        (espi_problem){.settings = s->settings, .kernel = kernel, .data = data, .targets = &s->targets, .run = &s->run};
     return status;
 }
 

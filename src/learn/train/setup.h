@@ -8,6 +8,7 @@ typedef struct espi_setup {
     espi_settings *settings;
     espi_targets targets;
     espi_problem problem;
+    esp_run run; /* the caller's, without its group: learners do all of a problem, or of some folds */
 } espi_setup;
 
 /* All that can be known to be wrong before hours of work is an error here. espi_setup_end releases it, also after a

@@ -451,13 +451,12 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
 {
     espi_setup setup;
     esp_error own;
-    const esp_run apart = espi_group_apart(run);
     *out = NULL;
     if (err == NULL) err = &own;
     esp_tuning *t = espi_alloc_zero(1, sizeof *t);
     uint32_t *fold = espi_alloc(data->rows, sizeof *fold);
     search s = {.tuning = t, .setup = &setup, .folds = {.fold = fold, .count = folds, .last = folds}, .group = run};
-    esp_status status = espi_setup_start(&setup, learner, kernel, data, settings, count, &apart, err);
+    esp_status status = espi_setup_start(&setup, learner, kernel, data, settings, count, run, err);
     if (status == ESP_OK) status = espi_setup_agree(&setup, settings, count, grid, grid_count, folds, seed, run, err);
     if (status == ESP_OK && (t == NULL || fold == NULL)) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_folds_make(&setup.targets, folds, seed, fold, err);

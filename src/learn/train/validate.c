@@ -92,10 +92,9 @@ esp_status esp_cross_validate(const char *learner, const esp_kernel *kernel, con
 {
     espi_setup s;
     esp_error own;
-    const esp_run apart = espi_group_apart(run);
     *out = NULL;
     if (err == NULL) err = &own;
-    esp_status status = espi_setup_start(&s, learner, kernel, data, settings, count, &apart, err);
+    esp_status status = espi_setup_start(&s, learner, kernel, data, settings, count, run, err);
     if (status == ESP_OK) status = espi_setup_agree(&s, settings, count, NULL, 0, folds, seed, run, err);
     if (status == ESP_OK) status = validate(&s, folds, seed, run, out, err);
     if (status != ESP_OK) {
