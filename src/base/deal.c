@@ -34,7 +34,7 @@ static int on_progress(void *user, const char *stage, double fraction)
         d->stopped = true;
         return 1;
     }
-    const double done = (double)atomic_load(&d->latest) * (double)d->block / (double)d->items;
+    const double done = (double)atomic_load(&d->latest) * (double)d->block / (double)(d->items > 0 ? d->items : 1);
     return d->run->progress != NULL ? d->run->progress(d->run->user, stage, done < 1.0 ? done : 1.0) : 0;
 }
 
@@ -125,7 +125,7 @@ size_t espi_group_block(const esp_run *run, size_t items)
 esp_status espi_group_deal(const esp_run *run, const char *stage, size_t items, size_t block, espi_task task,
                            void *context, esp_error *err)
 {
-    if (!espi_group_shares(run)) return espi_parallel(run, stage, items, task, context, err);
+    if (run == NULL || run->group == NULL) return espi_parallel(run, stage, items, task, context, err);
     dealing d = {.run = run, .stage = stage, .items = items, .block = block, .task = task, .context = context};
     espi_group_round(run->group, &d.round, &d.table, &d.group);
     esp_run here = espi_group_apart(run);

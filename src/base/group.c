@@ -5,6 +5,7 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,23 +28,26 @@ struct esp_group {
 /* -------------------------------------------------------- one process alone */
 
 typedef struct alone {
-    atomic_uint_least64_t next;
-    uint64_t round;
+    pthread_mutex_t lock;
+    uint64_t next, round;
 } alone;
 
 static espi_group_result open_alone(void **group, int *rank, int *size, char *why)
 {
     *rank = 0;
     *size = 1;
-    *group = espi_alloc_zero(1, sizeof(alone));
-    if (*group == NULL) snprintf(why, ESPI_GROUP_WORDS, "out of memory");
-    return *group != NULL ? ESPI_GROUP_OK : ESPI_GROUP_BROKEN;
+    alone *a = *group = espi_alloc_zero(1, sizeof *a);
+    if (a == NULL) snprintf(why, ESPI_GROUP_WORDS, "out of memory");
+    else pthread_mutex_init(&a->lock, NULL);
+    return a != NULL ? ESPI_GROUP_OK : ESPI_GROUP_BROKEN;
 }
 
 static void close_alone(void *group, bool good)
 {
+    alone *a = group;
     (void)good;
-    espi_free(group);
+    pthread_mutex_destroy(&a->lock);
+    espi_free(a);
 }
 
 static espi_group_result keep_alone(void *group, void *bytes, size_t size, const espi_group_wait *wait)
@@ -60,15 +64,16 @@ static espi_group_result gather_alone(void *group, const void *bytes, size_t siz
     return ESPI_GROUP_OK;
 }
 
-/* A round is begun by one thread, before the others take part in it. */
 static espi_group_result next_alone(void *group, uint64_t round, uint64_t items, uint64_t *item,
                                     const espi_group_wait *wait)
 {
     (void)items, (void)wait;
     alone *a = group;
-    if (a->round != round) atomic_store(&a->next, 0);
-    if (a->round != round) a->round = round;
-    *item = atomic_fetch_add(&a->next, 1);
+    pthread_mutex_lock(&a->lock);
+    if (a->round != round) a->next = 0;
+    a->round = round;
+    *item = a->next++;
+    pthread_mutex_unlock(&a->lock);
     return ESPI_GROUP_OK;
 }
 
