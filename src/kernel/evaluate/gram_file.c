@@ -203,11 +203,13 @@ static esp_status open_file(strips *s, const char *target, char temporary[PATH_M
     if (status == ESP_OK) status = espi_group_broadcast(run, temporary, PATH_MAX, err);
     if (status == ESP_OK) status = espi_group_broadcast(run, &s->reserved, sizeof s->reserved, err);
     if (status == ESP_OK && s->fd < 0) s->fd = open(temporary, O_RDWR | O_CLOEXEC);
-    if (status == ESP_OK && s->fd >= 0) map_file(s);
-    if (status != ESP_OK || s->fd >= 0) return status;
-    return espi_fail(err, ESP_ERR_IO,
-                     "%s: %s: all ranks write into the file that rank 0 makes, so they must share its folder",
-                     temporary, strerror(errno));
+    if (status != ESP_OK) return status;
+    if (s->fd < 0)
+        return espi_fail(err, ESP_ERR_IO,
+                         "%s: %s: all ranks write into the file that rank 0 makes, so they must share its folder",
+                         temporary, strerror(errno));
+    map_file(s);
+    return espi_group_barrier(run, err); /* none may fail and remove the file before all have opened it */
 }
 
 static esp_status publish(const strips *s, const char *target, const char *temporary, const esp_run *run,
