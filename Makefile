@@ -13,6 +13,7 @@ help:
 	@echo 'make bench      build, then print the benchmark table'
 	@echo 'make experiments  build, then run the experiments and write docs/results.md (40 minutes)'
 	@echo 'make cuda       build build/libespalier-cuda.so, for Gaussian processes on NVIDIA GPUs (needs the CUDA toolkit)'
+	@echo 'make mpi        build build/libespalier-mpi.so, for several processes and machines (needs MPI)'
 	@echo 'make fuzz       run each fuzzer for FUZZ_SECONDS (now $(FUZZ_SECONDS)) seconds'
 	@echo 'make install    install below PREFIX (now $(PREFIX)); DESTDIR is put in front'
 	@echo 'make clean      remove all that was built'
@@ -47,6 +48,10 @@ experiments:
 cuda: build
 	@scripts/cuda
 
+mpi: build
+	@command -v mpicc >/dev/null || scripts/dependencies.sh mpi
+	@scripts/mpi
+
 fuzz:
 	@scripts/dependencies.sh test
 	@scripts/fuzz $(FUZZ_SECONDS)
@@ -57,4 +62,4 @@ install: build
 clean:
 	rm -rf build build-clang build-asan build-tsan build-debug build-fuzz build-python build-bare dist
 
-.PHONY: all help build demo check test bench experiments cuda fuzz install clean
+.PHONY: all help build demo check test bench experiments cuda mpi fuzz install clean

@@ -44,6 +44,7 @@ typedef struct cli_settings {
     bool seeded; /* --seed was given */
     bool quiet, verbose, help;
     int device;      /* --device, where the command has it */
+    bool mpi;        /* --mpi, likewise */
     esp_format from; /* these six where the command reads data */
     const char *target;
     bool clean, skip_bad, lowercase, digits;
@@ -97,6 +98,7 @@ void cli_begin(const char *command);
 int cli_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));  /* CLI_FAILURE */
 int cli_usage(const char *format, ...) __attribute__((format(printf, 1, 2))); /* adds a hint to --help; CLI_USAGE */
 int cli_error(esp_status status, const esp_error *error);                     /* tells the error; its exit code */
+const char *cli_last_words(void);                                             /* the last sentence that was told */
 void cli_note(const cli_settings *settings, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void cli_detail(const cli_settings *settings, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Writes out what is left in stdout. Returns `code`, or CLI_FAILURE after a sentence if that fails. */
@@ -150,6 +152,26 @@ int cli_similarity(const char *option, const char *text, double *value);
 int cli_index_open(const cli_settings *settings, const esp_kernel *kernel, const char *id, esp_index **out);
 /* An example of an index: its name or its number. */
 void cli_example(FILE *file, const esp_index *index, size_t example);
+
+/* ---- several processes (group.c) */
+
+#define CLI_MPI_OPTION                                                                                                 \
+    {                                                                                                                  \
+        .name = "mpi", .kind = CLI_FLAG, .offset = offsetof(cli_settings, mpi),                                        \
+        .help = "under mpirun or srun: all processes divide the work"                                                  \
+    }
+/* With --mpi: opens the group of processes, which must all have the same arguments (see cli_group_line). All but the
+ * first are quiet from then on. */
+int cli_group_begin(cli_settings *settings, const char *line);
+/* The arguments, a line each, if --mpi is among them; to be freed. NULL: it is not. */
+char *cli_group_line(char **arguments);
+/* Waits for the others, or tells them that this process failed. Returns the exit code. */
+int cli_group_end(const cli_settings *settings, int code);
+/* Lets the run divide its work among the group, if there is one. */
+void cli_share(const cli_settings *settings, esp_run *run);
+bool cli_first(void);                       /* whether this process writes the results */
+bool cli_grouped(void);                     /* whether there are others */
+const char *cli_group_name(char name[128]); /* "rank 1 on host: " where there are others, else "" */
 
 /* ---- classes of data (classes.c) */
 

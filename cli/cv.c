@@ -12,6 +12,7 @@ typedef struct cv_settings {
 /* clang-format off */
 static const cli_option options[] = {
     CLI_LEARNING_OPTIONS,
+    CLI_MPI_OPTION,
     {.name = "folds", .kind = CLI_NUMBER, .offset = offsetof(cv_settings, folds), .argument = "N", .default_value = "5",
      .least = 2, .most = UINT32_MAX, .help = "parts of the data, each predicted from the others"},
     {.name = "predictions", .kind = CLI_TEXT, .offset = offsetof(cv_settings, predictions), .argument = "FILE",
@@ -52,7 +53,8 @@ static int validate(const cv_settings *s, const cli_training *training)
     esp_predictions *predictions = NULL;
     esp_metrics *metrics = NULL;
     esp_error error;
-    const esp_run run = cli_training_how(training);
+    esp_run run = cli_training_how(training);
+    cli_share(common, &run);
     const double began = cli_seconds();
     esp_status status =
         esp_cross_validate(training->learner, training->kernel, training->data, training->setting, training->settings,
@@ -62,7 +64,7 @@ static int validate(const cv_settings *s, const cli_training *training)
     int code = CLI_OK;
     if (status != ESP_OK) code = cli_error(status, &error);
     else cli_detail(common, "%u folds in %.3f s", (unsigned)s->folds, cli_seconds() - began);
-    if (code == CLI_OK) code = write_results(s, predictions, metrics);
+    if (code == CLI_OK && cli_first()) code = write_results(s, predictions, metrics);
     esp_metrics_free(metrics);
     esp_predictions_free(predictions);
     return code;
@@ -92,6 +94,7 @@ const cli_command cli_cv = {
         "macro-f1 and micro-f1, or rmse, mae and pearson; of a Gaussian process also nlpd, the mean negative logarithm "
         "of the predictive density. Where all predictions are the same, pearson is 0. A table with more goes to "
         "standard error.\n"
+        "With --mpi, the processes that mpirun or srun started take some of the folds each (docs/clusters.md).\n"
         "'-' for --predictions or --metrics puts them on standard output in place of these lines.",
     .examples = "espalier cv -k 'norm(sst(tree, lambda=0.4))' -C 10 --folds 10 questions.jsonl\n"
                 "espalier cv -q -l svr -k 'rbf(x, gamma=0.1)' --predictions out.txt houses.libsvm",

@@ -26,6 +26,7 @@ static const cli_option options[] = {
      .choices = formats, .help = "how to write: text, npy or libsvm (default: by the ending of FILE, else text)"},
     {.name = "diagonal", .kind = CLI_FLAG, .offset = offsetof(gram_settings, diagonal),
      .help = "only the value of each example with itself, one per line"},
+    CLI_MPI_OPTION,
     {.name = NULL}};
 /* clang-format on */
 
@@ -54,6 +55,9 @@ static int check_settings(const gram_settings *s)
     if (two && strcmp(s->common.operand[0], "-") == 0 && strcmp(s->common.operand[1], "-") == 0)
         return cli_usage("standard input can be read only once");
     const bool standard = s->output == NULL || strcmp(s->output, "-") == 0;
+    if (s->common.mpi && s->diagonal) return cli_usage("--diagonal takes no time to divide; leave out --mpi");
+    if (s->common.mpi && (standard || output_format(s) != ESP_GRAM_NPY))
+        return cli_usage("--mpi: the ranks write into one file of type npy; give -o FILE.npy");
     if (standard && output_format(s) == ESP_GRAM_NPY && isatty(STDOUT_FILENO))
         return cli_usage("npy is binary and not for a terminal; give -o FILE");
     return cli_check_output(s->output, &s->common);
@@ -90,6 +94,14 @@ static int allocate(gram_job *job)
                     cli_size_text(bytes, true, need), job->row_count, job->col_count);
 }
 
+static void show_speed(const gram_job *job, double seconds)
+{
+    const cli_settings *s = &job->settings->common;
+    const double n = (double)job->row_count, pairs = job->settings->diagonal ? n : n * (double)job->col_count;
+    cli_detail(s, "kernel %s", esp_kernel_text(job->kernel));
+    cli_detail(s, "%.0f values in %.3f s, %.0f per second", pairs, seconds, seconds > 0 ? pairs / seconds : 0.0);
+}
+
 static int compute(gram_job *job)
 {
     const gram_settings *s = job->settings;
@@ -100,11 +112,7 @@ static int compute(gram_job *job)
                                           : esp_gram(job->kernel, job->rows, job->cols, &run, job->gram, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
-    const double seconds = cli_seconds() - began;
-    const double n = (double)job->row_count, pairs = s->diagonal ? n : n * (double)job->col_count;
-    cli_detail(&s->common, "kernel %s", esp_kernel_text(job->kernel));
-    cli_detail(&s->common, "%.0f values in %.3f s, %.0f per second", pairs, seconds,
-               seconds > 0 ? pairs / seconds : 0.0);
+    show_speed(job, cli_seconds() - began);
     return CLI_OK;
 }
 
@@ -119,6 +127,21 @@ static int write_gram(const gram_job *job)
     return status == ESP_OK ? CLI_OK : cli_error(status, &error);
 }
 
+/* The ranks of a group write into one file what they compute, and none holds the matrix. */
+static int compute_file(gram_job *job)
+{
+    const gram_settings *s = job->settings;
+    esp_run run = cli_run(&s->common);
+    const double began = cli_seconds();
+    esp_error error;
+    cli_share(&s->common, &run);
+    const esp_status status = esp_gram_file(job->kernel, job->rows, job->cols, s->output, &run, &error);
+    cli_run_end();
+    if (status != ESP_OK) return cli_error(status, &error);
+    show_speed(job, cli_seconds() - began);
+    return CLI_OK;
+}
+
 static int compute_and_write(gram_job *job)
 {
     const gram_settings *s = job->settings;
@@ -128,6 +151,7 @@ static int compute_and_write(gram_job *job)
     cli_kernel_notes(&s->common, job->kernel, job->rows, job->cols);
     job->row_count = esp_dataset_count(job->rows);
     job->col_count = s->diagonal ? 1 : job->cols != NULL ? esp_dataset_count(job->cols) : job->row_count;
+    if (s->common.mpi) return compute_file(job);
     code = allocate(job);
     if (code == CLI_OK) code = compute(job);
     return code == CLI_OK ? write_gram(job) : code;
@@ -153,10 +177,13 @@ const cli_command cli_gram = {
     .text = "Writes the Gram matrix: one row for each example of DATA, one column for each example of DATA2 (or of "
             "DATA, if there is no second file). Values are separated by TABs and written so that reading them gives "
             "the same numbers back.\n"
+            "With --mpi, the processes that mpirun or srun started divide the work and write one .npy file in place, "
+            "in a folder that all of them see; none of them holds the matrix (docs/clusters.md).\n"
             "How much memory the matrix needs is compared with --memory before anything is computed. '-' as a file "
             "is standard input.",
     .examples = "espalier gram -k 'norm(sst(lambda=0.4))' -o gram.npy questions.jsonl\n"
-                "espalier gram -k 'norm(sst(tree, lambda=0.4)) + 0.3*poly(x, degree=3)' test.jsonl train.jsonl",
+                "espalier gram -k 'norm(sst(tree, lambda=0.4)) + 0.3*poly(x, degree=3)' test.jsonl train.jsonl\n"
+                "mpirun -n 16 espalier gram --mpi -k 'norm(sst(lambda=0.4))' -o gram.npy questions.jsonl",
     .options = options,
     .reads = true,
     .least = 1,

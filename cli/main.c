@@ -28,10 +28,16 @@ static int run_command(const cli_command *command, char **arguments)
     cli_begin(command->name);
     cli_settings *settings = calloc(1, command->settings_size);
     if (settings == NULL) return cli_fail("out of memory");
+    char *line = cli_group_line(arguments);
     int code = cli_parse(command, arguments, settings);
     if (code == CLI_OK && settings->help) cli_command_help(command);
-    else if (code == CLI_OK) code = command->run(settings);
+    else if (code == CLI_OK) {
+        code = cli_group_begin(settings, line);
+        if (code == CLI_OK) code = command->run(settings);
+        code = cli_group_end(settings, code);
+    }
     cli_device_end();
+    free(line);
     free(settings);
     return code;
 }

@@ -11,7 +11,7 @@ enum { MAX_OPTIONS = 32 + CLI_LEARNERS * CLI_LEARNER_OPTIONS }; /* of one comman
 /* clang-format off */
 const cli_option cli_common_options[] = {
     {.name = "threads", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, threads), .argument = "N", .most = 1024,
-     .default_value = "0", .help = "threads to use; 0: one per core. Results do not depend on it"},
+     .default_value = "0", .help = "threads to use; 0: one for each processor it may use. Results do not depend on it"},
     {.name = "memory", .kind = CLI_SIZE, .offset = offsetof(cli_settings, memory), .argument = "SIZE",
      .help = "most memory for what is read, and for a matrix or its rows, such as 500M or 2G"},
     {.name = "seed", .kind = CLI_NUMBER, .offset = offsetof(cli_settings, seed), .argument = "N", .most = UINT64_MAX,

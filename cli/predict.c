@@ -25,6 +25,7 @@ static const cli_option options[] = {
     {.name = "metrics", .kind = CLI_TEXT, .offset = offsetof(predict_settings, metrics), .argument = "FILE",
      .help = "write how good the predictions are as JSON"},
     CLI_DEVICE_OPTION,
+    CLI_MPI_OPTION,
     {.name = NULL}};
 /* clang-format on */
 
@@ -61,6 +62,7 @@ static int predict(predict_job *job)
     const predict_settings *s = job->settings;
     esp_run run = cli_run(&s->common);
     cli_device(&s->common, esp_model_learner(job->model), cli_model_support(job->model), &run);
+    cli_share(&s->common, &run);
     const double began = cli_seconds();
     esp_error error;
     const esp_status status = esp_predict(job->model, job->data, &run, &job->predictions, &error);
@@ -132,7 +134,8 @@ static int predict_file(predict_job *job)
     int code = read_model(job);
     if (code == CLI_OK) code = cli_read(&s->common, s->common.operand[1], &job->data);
     if (code == CLI_OK) code = predict(job);
-    if (code == CLI_OK) code = draw(job);
+    if (code != CLI_OK || !cli_first()) return code;
+    code = draw(job);
     if (code == CLI_OK) code = evaluate(job);
     cli_columns columns = s->columns;
     columns.sample = job->sample;
@@ -173,6 +176,8 @@ const cli_command cli_predict = {
         "DATA together: a column is one draw. Numbers: the target, with noise, or with --latent the function. Classes: "
         "a "
         "label, or with --probability the probability that the drawn functions give to the label of the line.\n"
+        "With --mpi, the processes that mpirun or srun started divide the examples among them, and the first one "
+        "writes all results (docs/clusters.md).\n"
         "Where the examples have targets, a table of metrics goes to standard error.",
     .examples = "espalier predict questions.model new.jsonl > labels.txt\n"
                 "espalier predict --latent quality.model new.jsonl > means-and-variances.txt\n"

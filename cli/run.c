@@ -17,6 +17,10 @@ static volatile sig_atomic_t interrupted;
 
 void cli_begin(const char *command) { current_command = command; }
 
+static char last_words[1200];
+
+const char *cli_last_words(void) { return last_words; }
+
 static void say(const char *format, va_list args, const char *tail)
 {
     fprintf(stderr, current_command[0] == '\0' ? "espalier%s: " : "espalier %s: ", current_command);
@@ -24,11 +28,20 @@ static void say(const char *format, va_list args, const char *tail)
     fprintf(stderr, "%s\n", tail);
 }
 
+/* What went wrong comes from every process of a group, so it says from which; the line is written at once. */
+static void complain(const char *format, va_list args, const char *tail)
+{
+    char name[128];
+    vsnprintf(last_words, sizeof last_words, format, args);
+    fprintf(stderr, "espalier%s%s: %s%s%s\n", current_command[0] == '\0' ? "" : " ", current_command,
+            cli_group_name(name), last_words, tail);
+}
+
 int cli_fail(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    say(format, args, "");
+    complain(format, args, "");
     va_end(args);
     return CLI_FAILURE;
 }
@@ -40,7 +53,7 @@ int cli_usage(const char *format, ...)
     const size_t size = strlen(format);
     va_list args;
     va_start(args, format);
-    say(format, args, size > 0 && format[size - 1] == '?' ? tail + 1 : tail);
+    complain(format, args, size > 0 && format[size - 1] == '?' ? tail + 1 : tail);
     va_end(args);
     return CLI_USAGE;
 }
@@ -68,6 +81,7 @@ int cli_error(esp_status status, const esp_error *error)
     const bool named = remedy[0] == ':'; /* what goes behind it */
     /* A blocked read or write that Ctrl-C ended comes back as a failure of the system. */
     if (interrupted && status == ESP_ERR_IO) cli_fail("interrupted");
+    else if (interrupted && cli_grouped()) cli_fail("%s; another rank has died, or the job was stopped", message);
     else
         cli_fail("%.*s%s%s%s", (int)size, message, remedy,
                  !named                    ? ""
@@ -97,8 +111,10 @@ void cli_detail(const cli_settings *settings, const char *format, ...)
 
 int cli_flush(int code)
 {
+    static bool told;
     errno = 0;
-    if (fflush(stdout) == 0 && ferror(stdout) == 0) return code;
+    if (told || (fflush(stdout) == 0 && ferror(stdout) == 0)) return code;
+    told = true;
     if (errno == 0 && putchar('\n') != EOF) (void)fflush(stdout); /* an earlier failure: asks for its reason again */
     return cli_fail("standard output: %s", errno != 0 ? strerror(errno) : "writing failed");
 }

@@ -18,6 +18,7 @@ static const char *const metrics[] = {"accuracy", "rmse", "nlpd", NULL};
 /* clang-format off */
 static const cli_option options[] = {
     CLI_LEARNING_OPTIONS,
+    CLI_MPI_OPTION,
     {.name = "grid", .kind = CLI_LIST, .offset = offsetof(tune_settings, grid),
      .argument = "NAME=V,V...", .help = "values to try for a setting of the learner or a parameter of the kernel; may "
      "be given several times"},
@@ -79,7 +80,8 @@ static int search(tune_job *job)
     const cli_settings *common = &s->learning.common;
     const cli_training *training = &job->training;
     esp_error error;
-    const esp_run run = cli_training_how(training);
+    esp_run run = cli_training_how(training);
+    cli_share(common, &run);
     const double began = cli_seconds();
     const esp_status status =
         esp_tune(training->learner, training->kernel, training->data, training->setting, training->settings, job->grid,
@@ -150,7 +152,7 @@ static int search_and_train(tune_job *job)
     if (code == CLI_OK && !cli_training_of_numbers(&job->training))
         cli_note_rare(&s->learning.common, job->training.data, (size_t)s->folds);
     if (code == CLI_OK) code = search(job);
-    if (code != CLI_OK) return code;
+    if (code != CLI_OK || !cli_first()) return code;
     print_results(job);
     if (!s->learning.common.quiet) show_results(job);
     return s->output != NULL ? train_best(job) : CLI_OK;
@@ -183,7 +185,9 @@ const cli_command cli_tune = {
         "Prints a line for each combination: its values in the order of the --grid options, then the score, higher "
         "is better: the accuracy, or minus the root of the mean squared error; with --by nlpd minus the mean negative "
         "logarithm of the predictive density, which also tells how good the uncertainty of a gp is. A table that "
-        "marks the best goes to standard error. With -o, the best is trained on all of DATA and the model written.",
+        "marks the best goes to standard error. With -o, the best is trained on all of DATA and the model written.\n"
+        "With --mpi, the processes that mpirun or srun started take some of the kernels each, and some of the folds "
+        "where there are fewer kernels than processes; the first one trains the best (docs/clusters.md).",
     .examples =
         "espalier tune -k 'norm(sst(tree))' --grid C=0.1,1,10,100 --grid lambda=0.2,0.4,0.8 questions.jsonl\n"
         "espalier tune -l gp -k '1*norm(seq(words))' --grid n=2,3,4 --by nlpd quality.jsonl\n"

@@ -51,9 +51,12 @@ ESP_API const char *esp_nearest(const char *name, const char *const *names, size
 /* A device that does the dense algebra of Gaussian processes, such as a GPU. */
 typedef struct esp_device esp_device;
 
+/* Several processes, on one machine or many, that divide the work of a call. */
+typedef struct esp_group esp_group;
+
 /* How a long call runs. NULL stands for all zeros. */
 typedef struct esp_run {
-    int threads;   /* 0: one per core. Results never depend on it. */
+    int threads;   /* 0: one for each processor that this process may use. Results never depend on it. */
     size_t memory; /* bytes that the result may take; a call that needs more fails before it starts; 0: no limit */
     /* Called now and then, always from the calling thread; `fraction` runs from 0 to 1 within a stage and
      * is negative where the amount of work is not known. A result other than 0 cancels the call. It must not predict
@@ -70,6 +73,11 @@ typedef struct esp_run {
     /* Where it is not NULL, large matrices are factored and inverted there; it must outlive the call. Several threads
      * may share it. Results agree with those of the processor's cores to about 1e-9. */
     esp_device *device;
+    /* Where it is not NULL, all processes of the group make this call, in the same order and with the same arguments.
+     * esp_gram_file, esp_predict, esp_cross_validate and esp_tune divide the work among them, and all of them get the
+     * whole result; where kernel, data or settings differ it is ESP_ERR_PARAM. All other calls do all of it everywhere.
+     * It must outlive the call. */
+    esp_group *group;
 } esp_run;
 
 /* Opens a device by name: "cuda" is the first GPU that CUDA lists. ESP_ERR_IO, with the reason in one sentence, where
@@ -83,6 +91,24 @@ ESP_API bool esp_device_pays(size_t examples);
 /* ESP_ERR_MEMORY, with both sizes in the sentence, if the matrix of so many examples is larger than the memory that was
  * free when the device was opened: the processor factors it then. */
 ESP_API esp_status esp_device_fits(const esp_device *device, size_t examples, esp_error *err);
+
+/* Opens the group that this process belongs to: "mpi" is the one that mpirun or srun started, and waits for its other
+ * processes; it can be opened once. "one" is this process alone. ESP_ERR_IO, with the reason in one sentence: the
+ * plugin libespalier-mpi.so is not installed (error->system is ENOENT) or of another version, or there is no such group
+ * (ENODEV). ESP_ERR_PARAM if the processes run different versions of the library. */
+ESP_API esp_status esp_group_open(const char *name, esp_group **out, esp_error *err);
+ESP_API int esp_group_rank(const esp_group *group); /* the number of this process, from 0 */
+ESP_API int esp_group_size(const esp_group *group);
+ESP_API const char *esp_group_host(const esp_group *group, int rank); /* the machine of one; NULL: no such rank */
+/* ESP_ERR_PARAM, with the first rank and the first line that differ, unless all ranks of run->group have the same text;
+ * `what` names it in the sentence. */
+ESP_API esp_status esp_group_agree(const esp_run *run, const char *what, const char *text, esp_error *err);
+/* Waits until all have come here. */
+ESP_API esp_status esp_group_wait(const esp_run *run, esp_error *err);
+/* Tells all others that this process cannot go on, and why: whatever they do together with it fails with this status
+ * and sentence. The calls that divide work do this by themselves when they fail. */
+ESP_API void esp_group_fail(esp_group *group, esp_status status, const char *sentence);
+ESP_API void esp_group_close(esp_group *group);
 
 /* ---------------------------------------------------------------- datasets */
 
@@ -298,6 +324,12 @@ typedef enum esp_gram_format { ESP_GRAM_TEXT, ESP_GRAM_NPY, ESP_GRAM_LIBSVM } es
  * whose labels come from `labels` (may be NULL: all 0). A file appears complete or not at all. */
 ESP_API esp_status esp_gram_write(const double *gram, size_t row_count, size_t col_count, const esp_dataset *labels,
                                   esp_gram_format format, const char *path, const esp_run *run, esp_error *err);
+
+/* Computes the matrix of esp_gram straight into a .npy file, a strip of rows at a time, so that it may be larger than
+ * the memory. The same bytes as by esp_gram and esp_gram_write. With a group, its ranks take strips in turn and write
+ * them into one file, in a folder that they share. `path` must not be a pipe or a device. */
+ESP_API esp_status esp_gram_file(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
+                                 const char *path, const esp_run *run, esp_error *err);
 
 /* ------------------------------------------------------------------ mining */
 

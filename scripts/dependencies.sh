@@ -1,12 +1,13 @@
 #!/bin/sh
 # Installs the Debian packages that a job needs and that are not there yet: dependencies.sh JOB
-# JOB is build, check, test, bench, experiments or bare, as the jobs of the Makefile; bare is scripts/bare.
+# JOB is build, check, test, bench, experiments, mpi or bare, as the jobs of the Makefile; bare is scripts/bare.
 # Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
 set -eu
 
 build="gcc libc6-dev cmake ninja-build pkg-config zlib1g-dev libzstd-dev libxxhash-dev"
 check="libcmocka-dev libsvm-dev zstd time python3 python3-venv clang-format"
-test="$check clang python3-dev"
+mpi="libopenmpi-dev openmpi-bin"
+test="$check clang python3-dev $mpi"
 browser=chromium # large, and only for the reports: without it their tests in a browser are skipped
 
 case "${1:-}" in
@@ -15,8 +16,9 @@ check) wanted="$build $check" ;;
 test) wanted="$build $test" ;;
 bench) wanted="$build libsvm-dev time" ;;
 experiments) wanted="$build python3 time" ;;
+mpi) wanted="$build $mpi" ;;
 bare) wanted="debootstrap git" ;;
-*) echo "usage: dependencies.sh build|check|test|bench|experiments|bare" >&2; exit 2 ;;
+*) echo "usage: dependencies.sh build|check|test|bench|experiments|mpi|bare" >&2; exit 2 ;;
 esac
 [ -z "${ESPALIER_NO_INSTALL:-}" ] || exit 0
 

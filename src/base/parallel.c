@@ -1,11 +1,12 @@
 #include "base/parallel.h"
 
 #include "base/alloc.h"
+#include "base/group.h"
+#include "base/processors.h"
 #include "base/status.h"
 
 #include <pthread.h>
 #include <time.h>
-#include <unistd.h>
 
 const esp_run espi_alone = {.threads = 1};
 
@@ -39,7 +40,8 @@ typedef struct thread {
 
 int espi_worker_count(const esp_run *run, size_t items)
 {
-    long count = run != NULL && run->threads > 0 ? run->threads : sysconf(_SC_NPROCESSORS_ONLN);
+    long count = run != NULL && run->threads > 0 ? run->threads : espi_processors();
+    if (run != NULL && run->threads <= 0 && run->group != NULL) count /= espi_group_neighbours(run->group);
     if (count > MAX_WORKERS) count = MAX_WORKERS;
     if (count > 0 && (size_t)count > items) count = (long)items;
     return count < 1 ? 1 : (int)count;
@@ -177,6 +179,11 @@ esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, es
     team w = {.run = run, .stage = stage, .items = items, .task = task, .context = context};
     make_team(&w);
     threads[0] = (thread){.team = &w, .worker = {.number = 0, .team = &w, .run = run}};
+    if (run != NULL && run->group != NULL) { /* not all ranks do the same in a task */
+        threads[0].run = *run;
+        threads[0].run.group = NULL;
+        threads[0].worker.run = &threads[0].run;
+    }
     int started = 1; /* a thread that cannot be started is done without: the others take its items */
     for (; started < count; started++) {
         thread *t = &threads[started];

@@ -17,7 +17,8 @@ typedef struct espi_worker {
     int number;
     struct espi_team *team; /* all workers of an espi_parallel; NULL: there is no other */
     /* For what a task calls that takes long. Of worker 0 it is the caller's; to the others it says whether the caller
-     * was asked to stop, and it is gone with espi_parallel. */
+     * was asked to stop, and it is gone with espi_parallel, as is the copy without the group that worker 0 has where
+     * the caller's run has one. */
     const esp_run *run;
 } espi_worker;
 
@@ -26,7 +27,8 @@ typedef esp_status (*espi_task)(void *context, size_t item, const espi_worker *w
 /* For work that one of several threads has done for it: the caller only, who asks nobody. */
 extern const esp_run espi_alone;
 
-/* How many workers espi_parallel will use at most: 1 .. min(threads or cores, items). */
+/* How many workers espi_parallel will use at most: 1 .. min(threads, items); threads
+ * that are not given are the processors of this process, or its part of them among the ranks of a group. */
 int espi_worker_count(const esp_run *run, size_t items);
 
 esp_status espi_parallel(const esp_run *run, const char *stage, size_t items, espi_task task, void *context,

@@ -123,6 +123,8 @@ esp_status espi_dataset_stream(const char *path, const esp_read_options *options
 
 /* A number that tells data apart: of their columns, but for the names of labels, features and targets. */
 uint64_t espi_dataset_digest(const esp_dataset *data, uint64_t seed);
+/* The same with all names and targets. */
+uint64_t espi_dataset_digest_all(const esp_dataset *data);
 
 /* Fails because the data have no target. Returns `status`. */
 esp_status espi_no_target(esp_status status, esp_error *err);

@@ -77,6 +77,7 @@ typedef struct espi_problem {
 typedef struct espi_folds {
     const uint32_t *fold;
     size_t count;
+    size_t first, last; /* those to do here: first .. last-1 */
 } espi_folds;
 
 /* Settings under which a problem is cross-validated, and who takes what comes out. */

@@ -126,8 +126,8 @@ static inline void scores_of(const espi_problem *problem, const uint32_t *fold, 
     kept_scores kept = {scores, problem->settings->learner->outputs(problem->settings, problem->targets->classes)};
     const espi_trial trial = {.settings = problem->settings, .take = keep_score, .context = &kept};
     esp_error err = {0};
-    assert_ok(problem->settings->learner->out_of_fold(problem, &(espi_folds){fold, folds}, &trial, 1, &err), "scores",
-              &err);
+    assert_ok(problem->settings->learner->out_of_fold(problem, &(espi_folds){fold, folds, 0, folds}, &trial, 1, &err),
+              "scores", &err);
 }
 
 static inline esp_status train(const char *learner, const char *kernel, const esp_dataset *data, const char *settings,

@@ -308,6 +308,26 @@ static void writing_a_gram_matrix(void **state)
         out_of_memory_everywhere(write_gram, &format);
 }
 
+static esp_status write_gram_file(const void *argument, esp_error *err)
+{
+    esp_run run = {.threads = 1};
+    esp_kernel *kernel = NULL;
+    (void)argument;
+    esp_status status = esp_group_open("one", &run.group, err);
+    if (status == ESP_OK) status = esp_kernel_parse("norm(sst(tree))", &kernel, err);
+    if (status == ESP_OK) status = esp_gram_file(kernel, mixed, NULL, in_directory("written"), &run, err);
+    esp_kernel_free(kernel);
+    esp_group_close(run.group);
+    assert_int_equal(unlink(in_directory("written")), status == ESP_OK ? 0 : -1);
+    return status;
+}
+
+static void making_a_gram_matrix_in_its_file(void **state)
+{
+    (void)state;
+    out_of_memory_everywhere(write_gram_file, NULL);
+}
+
 /* ----------------------------------------------------------------- learners */
 
 static const char three[] = "+1 1:1\n0 2:1\n-1 1:-1 2:1\n1 1:2\n0 2:2\n-1 1:1 2:-1\n";
@@ -533,6 +553,7 @@ int main(void)
         cmocka_unit_test(computing_a_diagonal),
         cmocka_unit_test(scoring),
         cmocka_unit_test(writing_a_gram_matrix),
+        cmocka_unit_test(making_a_gram_matrix_in_its_file),
         cmocka_unit_test(learning),
     };
     return cmocka_run_group_tests_name("allocation failure", tests, prepare, clear);

@@ -5,6 +5,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "data/dataset.h"
+#include "kernel/evaluate/npy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,19 +75,22 @@ static esp_status write_text(writing *w, espi_output *output, const esp_run *run
     return status;
 }
 
-/* Version 1.0 of the format: a header padded so that the numbers start at a multiple of 64. */
-static esp_status write_npy(const writing *w, espi_output *output, const esp_run *run, esp_error *err)
+void espi_npy_header(size_t rows, size_t cols, char header[ESPI_NPY_HEADER])
 {
-    char header[128];
     const unsigned one = 1;
     const char order = *(const char *)&one == 1 ? '<' : '>';
-    memset(header, ' ', sizeof header);
+    memset(header, ' ', ESPI_NPY_HEADER);
     memcpy(header, "\x93NUMPY\x01\x00\x76\x00", 10);
-    const int used =
-        snprintf(header + 10, sizeof header - 10, "{'descr': '%cf8', 'fortran_order': False, 'shape': (%zu, %zu), }",
-                 order, w->rows, w->cols);
+    const int used = snprintf(header + 10, ESPI_NPY_HEADER - 10,
+                              "{'descr': '%cf8', 'fortran_order': False, 'shape': (%zu, %zu), }", order, rows, cols);
     header[10 + used] = ' ';
-    header[sizeof header - 1] = '\n';
+    header[ESPI_NPY_HEADER - 1] = '\n';
+}
+
+static esp_status write_npy(const writing *w, espi_output *output, const esp_run *run, esp_error *err)
+{
+    char header[ESPI_NPY_HEADER];
+    espi_npy_header(w->rows, w->cols, header);
     espi_output_write(output, header, sizeof header);
     esp_status status = ESP_OK;
     for (size_t i = 0; status == ESP_OK && i < w->rows; i++) {

@@ -4,6 +4,7 @@
  * one structure (the annotated DAG, a weight vector), coefficients and norms of the x_i taken into it; any other
  * term multiplies its row with the coefficients. */
 #include "base/alloc.h"
+#include "base/group.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/status.h"
@@ -12,6 +13,7 @@
 #include "kernel/expression/terms.h"
 
 #include <math.h>
+#include <string.h>
 
 struct esp_scorer {
     const esp_kernel *kernel;
@@ -193,16 +195,26 @@ void espi_scorer_free(espi_scorer *f)
     espi_free(f);
 }
 
+/* The ranks of a group score some examples each, and put them together. */
+static esp_status score_all(scoring *j, size_t rows, const esp_run *run, esp_error *err)
+{
+    const size_t bytes = rows * j->scorer->outputs * sizeof *j->scores;
+    if (espi_group_shares(run)) memset(j->scores, 0, bytes);
+    const esp_status status = espi_group_deal(run, "scoring", rows, espi_group_block(run, rows), score_example, j, err);
+    return status == ESP_OK ? espi_group_merge(run, j->scores, bytes, err) : status;
+}
+
 esp_status espi_scorer_score(const espi_scorer *scorer, const esp_dataset *data, const esp_run *run, double *scores,
                              esp_error *err)
 {
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind_to_cols(scorer->bound, data, run, &bound, err);
+    const esp_run apart = espi_group_apart(run);
+    esp_status status = espi_bind_to_cols(scorer->bound, data, &apart, &bound, err);
     scoring j = {.scorer = scorer, .bound = bound, .scores = scores};
     j.score_worker = espi_alloc_zero((size_t)workers, sizeof *j.score_worker);
     if (status == ESP_OK && j.score_worker == NULL) status = espi_no_memory(err);
-    if (status == ESP_OK) status = espi_parallel(run, "scoring", data->rows, score_example, &j, err);
+    if (status == ESP_OK) status = score_all(&j, data->rows, run, err);
     for (int i = 0; j.score_worker != NULL && i < workers; i++) {
         espi_workspace_free(j.score_worker[i].workspace);
         espi_free(j.score_worker[i].score);

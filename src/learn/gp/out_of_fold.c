@@ -63,7 +63,7 @@ esp_status espi_gp_out_of_fold(const espi_problem *problem, const espi_folds *fo
 {
     esp_status status = espi_check_columns(problem->kernel, problem->data, err);
     for (size_t t = 0; status == ESP_OK && t < trials; t++) {
-        for (size_t f = 0; status == ESP_OK && f < folds->count; f++) {
+        for (size_t f = folds->first; status == ESP_OK && f < folds->last; f++) {
             char line[80];
             snprintf(line, sizeof line, "fold %zu of %zu", f + 1, folds->count);
             espi_message(problem->run, line);

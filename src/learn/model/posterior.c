@@ -10,6 +10,7 @@
  * the memory, k^T (K + D)^-1 k comes from conjugate gradients (variances.h). */
 #include "base/algebra.h"
 #include "base/alloc.h"
+#include "base/group.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "base/hot.h"
@@ -192,6 +193,14 @@ static esp_status ask_without_factor(const asking *a, size_t rows, const esp_run
     return status;
 }
 
+static esp_status ask_blocks(asking *a, size_t rows, const esp_run *run, esp_error *err)
+{
+    const size_t blocks = (rows + BLOCK - 1) / BLOCK, bytes = 2 * rows * a->model->outputs * sizeof *a->variance;
+    if (espi_group_shares(run)) memset(a->variance, 0, bytes);
+    const esp_status status = espi_group_deal(run, "computing variances", blocks, 1, ask_block, a, err);
+    return status == ESP_OK ? espi_group_merge(run, a->variance, bytes, err) : status;
+}
+
 esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, const esp_run *run, double *variance,
                                    esp_error *err)
 {
@@ -203,13 +212,14 @@ esp_status espi_posterior_variance(const esp_model *m, const esp_dataset *data, 
     asking a = {.model = m, .variance = variance};
     a.variance_worker = espi_alloc_zero((size_t)workers, sizeof *a.variance_worker);
     esp_status status = self == NULL || a.variance_worker == NULL ? espi_no_memory(err) : ESP_OK;
-    if (status == ESP_OK) status = espi_bind_to_cols(m->posterior->bound, data, run, &bound, err);
-    if (status == ESP_OK) status = espi_workspace_new(bound, run, &workspace, err);
+    const esp_run apart = espi_group_apart(run);
+    if (status == ESP_OK) status = espi_bind_to_cols(m->posterior->bound, data, &apart, &bound, err);
+    if (status == ESP_OK) status = espi_workspace_new(bound, &apart, &workspace, err);
     if (status == ESP_OK) status = espi_bound_diagonal(workspace, ESPI_ROWS, self, err);
     a.bound = bound;
     a.self = self;
-    if (status == ESP_OK && m->posterior->variances != NULL) status = ask_without_factor(&a, data->rows, run, err);
-    else if (status == ESP_OK) status = espi_parallel(run, "computing variances", blocks, ask_block, &a, err);
+    if (status == ESP_OK && m->posterior->variances != NULL) status = ask_without_factor(&a, data->rows, &apart, err);
+    else if (status == ESP_OK) status = ask_blocks(&a, data->rows, run, err);
     for (int i = 0; a.variance_worker != NULL && i < workers; i++) {
         espi_workspace_free(a.variance_worker[i].workspace);
         espi_free(a.variance_worker[i].row);

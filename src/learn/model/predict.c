@@ -1,5 +1,6 @@
 /* Predictions: the decision functions of a model at examples, and for a Gaussian process how sure it is. */
 #include "base/alloc.h"
+#include "base/group.h"
 #include "base/status.h"
 #include "kernel/expression/columns.h"
 #include "learn/model/decision.h"
@@ -52,10 +53,19 @@ esp_status espi_model_score(const esp_model *m, const esp_dataset *data, const e
                             esp_error *err)
 {
     esp_status status = espi_check_columns(m->kernel, data, err);
-    if (status == ESP_OK && !m->vote) status = make_scorers(m, run, err);
+    const esp_run apart = espi_group_apart(run);
+    if (status == ESP_OK && !m->vote) status = make_scorers(m, &apart, err);
     if (status == ESP_OK) status = score(m, data, run, scores, err);
     for (size_t i = 0; status == ESP_OK && i < data->rows * m->outputs; i++) scores[i] += m->bias[i % m->outputs];
     return status;
+}
+
+/* Ranks of a group that would predict different things. */
+static esp_status agree(const esp_model *model, const esp_dataset *data, const esp_run *run, esp_error *err)
+{
+    if (!espi_group_shares(run)) return ESP_OK;
+    const esp_status status = espi_group_agree(run, "another model", espi_model_digest(model), err);
+    return status == ESP_OK ? espi_group_agree(run, "other data", espi_dataset_digest_all(data), err) : status;
 }
 
 esp_status esp_predict(const esp_model *model, const esp_dataset *data, const esp_run *run, esp_predictions **out,
@@ -66,9 +76,11 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
     double *scores = espi_alloc(data->rows, outputs * sizeof *scores);
     double *variance = gaussian ? espi_alloc(data->rows, 2 * outputs * sizeof *variance) : NULL;
     *out = NULL;
-    esp_status status = scores == NULL || (gaussian && variance == NULL)
-                            ? espi_no_memory(err)
-                            : espi_model_score(model, data, run, scores, err);
+    esp_error own;
+    if (err == NULL) err = &own;
+    esp_status status =
+        scores == NULL || (gaussian && variance == NULL) ? espi_no_memory(err) : agree(model, data, run, err);
+    if (status == ESP_OK) status = espi_model_score(model, data, run, scores, err);
     if (status == ESP_OK)
         status = espi_predictions_make(data->rows, scores, model->classes, (const char *const *)model->class_name,
                                        model->one_vs_one, model->platt, out, err);
@@ -80,5 +92,5 @@ esp_status esp_predict(const esp_model *model, const esp_dataset *data, const es
     }
     espi_free(scores);
     espi_free(variance);
-    return status;
+    return espi_group_end(run, status, err);
 }

@@ -6,11 +6,13 @@
  * A score of 0, up to rounding as in model.h, is no vote for the positive class, as it would be none in a
  * prediction. */
 #include "base/alloc.h"
+#include "base/group.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "learn/model/model.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct voter {
     espi_workspace *workspace;
@@ -69,11 +71,17 @@ esp_status espi_vote_score(const esp_model *model, const esp_dataset *data, cons
 {
     espi_bound *bound = NULL;
     const int workers = espi_worker_count(run, data->rows);
-    esp_status status = espi_bind(model->kernel, data, model->support, run, &bound, err);
+    const esp_run apart = espi_group_apart(run);
+    esp_status status = espi_bind(model->kernel, data, model->support, &apart, &bound, err);
     voting j = {.model = model, .bound = bound, .scores = scores};
     j.voter = espi_alloc_zero((size_t)workers, sizeof *j.voter);
     if (status == ESP_OK && j.voter == NULL) status = espi_no_memory(err);
-    if (status == ESP_OK) status = espi_parallel(run, "predicting", data->rows, score_example, &j, err);
+    const size_t bytes = data->rows * model->outputs * sizeof *scores;
+    if (espi_group_shares(run)) memset(scores, 0, bytes);
+    if (status == ESP_OK)
+        status =
+            espi_group_deal(run, "predicting", data->rows, espi_group_block(run, data->rows), score_example, &j, err);
+    if (status == ESP_OK) status = espi_group_merge(run, scores, bytes, err);
     for (int w = 0; j.voter != NULL && w < workers; w++) {
         espi_workspace_free(j.voter[w].workspace);
         espi_free(j.voter[w].row);

@@ -100,9 +100,10 @@ static esp_status score_fold(const validation *v, size_t fold, const espi_percep
     return status;
 }
 
-static esp_status try_fold(void *context, size_t fold, const espi_worker *worker, esp_error *err)
+static esp_status try_fold(void *context, size_t item, const espi_worker *worker, esp_error *err)
 {
     const validation *v = context;
+    const size_t fold = v->folds->first + item;
     espi_perceptron *p = NULL;
     esp_status status = new_perceptron(v, &p, err);
     if (status == ESP_OK) status = learn_others(v, fold, worker->run, p, err);
@@ -119,7 +120,7 @@ esp_status espi_perceptron_out_of_fold(const espi_problem *problem, const espi_f
     esp_status status = espi_check_columns(problem->kernel, problem->data, err);
     for (size_t i = 0; status == ESP_OK && i < trials; i++) {
         validation v = {problem, folds, &trial[i]};
-        status = espi_parallel(problem->run, "training", folds->count, try_fold, &v, err);
+        status = espi_parallel(problem->run, "training", folds->last - folds->first, try_fold, &v, err);
         if (status == ESP_OK && trials > 1)
             status = espi_progress(problem->run, "searching", (double)(i + 1) / (double)trials, err);
     }

@@ -78,7 +78,8 @@ static esp_status calibrate(machine_training *t, esp_error *err)
     espi_settings *plain = espi_settings_copy(settings);
     uint32_t *fold = espi_alloc(n, sizeof *fold);
     kept scores = {.scores = espi_alloc(n, t->outputs * sizeof(double)), .outputs = t->outputs};
-    const espi_folds folds = {.fold = fold, .count = n < CALIBRATION_FOLDS ? n : CALIBRATION_FOLDS};
+    const size_t count = n < CALIBRATION_FOLDS ? n : CALIBRATION_FOLDS;
+    const espi_folds folds = {.fold = fold, .count = count, .last = count};
     const espi_trial trial = {.settings = plain, .take = keep, .context = &scores};
     const espi_trial *member = &trial;
     t->platt = espi_alloc(t->outputs, 2 * sizeof *t->platt);

@@ -158,7 +158,7 @@ esp_status espi_source_validate(espi_row_source *source, const espi_folds *folds
     espi_split split = {0};
     esp_status status = espi_split_make(&split, count, err);
     source->split = &split;
-    for (size_t fold = 0; status == ESP_OK && fold < folds->count; fold++) {
+    for (size_t fold = folds->first; status == ESP_OK && fold < folds->last; fold++) {
         espi_fold_split(folds->fold, count, fold, split.train, &split.trained, split.test, &split.tested);
         if (source->class->shared != NULL) {
             status = validate_shared(&v, err);
@@ -175,7 +175,7 @@ esp_status espi_source_validate(espi_row_source *source, const espi_folds *folds
 esp_status espi_machine_out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
                                     size_t trials, esp_error *err)
 {
-    espi_trial_progress progress = {.all = trials * folds->count};
+    espi_trial_progress progress = {.all = trials * (folds->last - folds->first)};
     const espi_trial **member = espi_alloc(trials, sizeof *member);
     esp_status status = member == NULL ? espi_no_memory(err) : ESP_OK;
     static const espi_row_source_class *const sources[] = {&espi_row_source_whole, &espi_row_source_pivots,

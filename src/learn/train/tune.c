@@ -1,6 +1,7 @@
 /* Grid search by cross-validation. Combinations that share a kernel are handed to the learner together, as trials, so
  * that it can share what they have in common: rows of a Gram matrix, or starts of the solver. */
 #include "base/alloc.h"
+#include "base/group.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "learn/predictions.h"
@@ -192,7 +193,12 @@ typedef struct search {
     judging *judging;
     size_t *combination; /* ... and which ones these are */
     size_t trials;
-    size_t done; /* combinations of other kernels */
+    size_t done;           /* combinations of other kernels */
+    const esp_run *group;  /* of those who search together; NULL: nobody else does */
+    size_t *lead;          /* per kernel: its first combination */
+    double **found;        /* per kernel and trial: values of the examples that this rank has judged, else 0 */
+    size_t kernels, parts; /* parts of a kernel's folds */
+    int threads;           /* of this rank */
 } search;
 
 static double nlpd_of(const judging *j, size_t example, const double *score, const double *variance)
@@ -332,6 +338,94 @@ static esp_status check_combinations(const search *s, esp_error *err)
     return status;
 }
 
+/* ---------------------------------------------------------------- together */
+
+/* All kernels, which every rank has. */
+static esp_status make_kernels(search *s, esp_error *err)
+{
+    esp_tuning *t = s->tuning;
+    esp_status status = ESP_OK;
+    s->lead = espi_alloc(t->combinations, sizeof *s->lead);
+    s->found = espi_alloc_zero(t->combinations, sizeof *s->found);
+    if (s->lead == NULL || s->found == NULL) return espi_no_memory(err);
+    for (size_t c = 0; status == ESP_OK && c < t->combinations; c++) {
+        if (t->kernel[c] != NULL) continue;
+        s->lead[s->kernels++] = c;
+        status = make_kernel(t, c, s->setup->problem.kernel, err);
+        for (size_t d = c + 1; status == ESP_OK && d < t->combinations; d++)
+            if (same_kernel(t, c, d)) t->kernel[d] = t->kernel[c];
+    }
+    return status;
+}
+
+/* Keeps what was judged in the folds of a part. */
+static esp_status keep_part(search *s, size_t kernel, const espi_folds *folds, esp_error *err)
+{
+    const size_t count = s->setup->targets.count;
+    if (s->found[kernel] == NULL) s->found[kernel] = espi_alloc_zero(s->trials, count * sizeof(double));
+    if (s->found[kernel] == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < s->trials; i++)
+        for (size_t e = 0; e < count; e++)
+            if (folds->fold[e] >= folds->first && folds->fold[e] < folds->last)
+                s->found[kernel][i * count + e] = s->judging[i].value[e];
+    return ESP_OK;
+}
+
+static esp_status search_part(void *context, size_t item, const espi_worker *worker, esp_error *err)
+{
+    search *s = context;
+    const size_t kernel = item / s->parts, part = item % s->parts;
+    espi_folds folds = s->folds;
+    espi_problem problem = s->setup->problem;
+    esp_run run = *worker->run;
+    folds.first = part * folds.count / s->parts;
+    folds.last = (part + 1) * folds.count / s->parts;
+    run.threads = s->threads;
+    problem.run = &run;
+    problem.kernel = s->tuning->kernel[s->lead[kernel]];
+    esp_status status = make_trials(s, s->lead[kernel], err);
+    if (status == ESP_OK) status = s->setup->settings->learner->out_of_fold(&problem, &folds, s->trial, s->trials, err);
+    if (status == ESP_OK) status = keep_part(s, kernel, &folds, err);
+    free_trials(s);
+    return status;
+}
+
+/* Puts together what the ranks have found of a kernel. */
+static esp_status score_kernel(search *s, size_t kernel, esp_error *err)
+{
+    const size_t count = s->setup->targets.count;
+    esp_status status = make_trials(s, s->lead[kernel], err);
+    if (status == ESP_OK && s->found[kernel] == NULL)
+        s->found[kernel] = espi_alloc_zero(s->trials, count * sizeof(double));
+    if (status == ESP_OK && s->found[kernel] == NULL) status = espi_no_memory(err);
+    if (status == ESP_OK)
+        status = espi_group_merge(s->group, s->found[kernel], s->trials * count * sizeof(double), err);
+    for (size_t i = 0; status == ESP_OK && i < s->trials; i++) {
+        memcpy(s->judging[i].value, s->found[kernel] + i * count, count * sizeof(double));
+        s->tuning->score[s->combination[i]] = score_of(&s->judging[i]);
+    }
+    free_trials(s);
+    return status;
+}
+
+/* Kernels are dealt out; where there are fewer of them than ranks, also parts of their folds. */
+static esp_status search_together(search *s, esp_error *err)
+{
+    const size_t ranks = (size_t)espi_group_size(s->group);
+    esp_run run = *s->group;
+    esp_status status = make_kernels(s, err);
+    if (status == ESP_OK) s->parts = (ranks + s->kernels - 1) / s->kernels;
+    if (s->parts > s->folds.count) s->parts = s->folds.count;
+    s->threads = espi_worker_count(s->group, SIZE_MAX);
+    run.threads = 1; /* a rank does one part at a time, by all its threads */
+    if (status == ESP_OK) status = espi_group_deal(&run, "searching", s->kernels * s->parts, 1, search_part, s, err);
+    for (size_t k = 0; status == ESP_OK && k < s->kernels; k++) status = score_kernel(s, k, err);
+    for (size_t k = 0; s->found != NULL && k < s->kernels; k++) espi_free(s->found[k]);
+    espi_free(s->found);
+    espi_free(s->lead);
+    return status;
+}
+
 static esp_status search_all(search *s, esp_error *err)
 {
     esp_tuning *t = s->tuning;
@@ -340,6 +434,7 @@ static esp_status search_all(search *s, esp_error *err)
     s->combination = espi_alloc(t->combinations, sizeof *s->combination);
     esp_status status = s->trial == NULL || s->judging == NULL || s->combination == NULL ? espi_no_memory(err) : ESP_OK;
     if (status == ESP_OK) status = check_combinations(s, err);
+    if (status == ESP_OK && espi_group_shares(s->group)) status = search_together(s, err);
     for (size_t c = 0; status == ESP_OK && c < t->combinations; c++)
         if (t->kernel[c] == NULL) status = search_kernel(s, c, err);
     for (size_t c = 1; status == ESP_OK && c < t->combinations; c++)
@@ -355,11 +450,14 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
                     uint64_t seed, const esp_run *run, esp_tuning **out, esp_error *err)
 {
     espi_setup setup;
+    esp_error own;
     *out = NULL;
+    if (err == NULL) err = &own;
     esp_tuning *t = espi_alloc_zero(1, sizeof *t);
     uint32_t *fold = espi_alloc(data->rows, sizeof *fold);
-    search s = {.tuning = t, .setup = &setup, .folds = {.fold = fold, .count = folds}};
+    search s = {.tuning = t, .setup = &setup, .folds = {.fold = fold, .count = folds, .last = folds}, .group = run};
     esp_status status = espi_setup_start(&setup, learner, kernel, data, settings, count, run, err);
+    if (status == ESP_OK) status = espi_setup_agree(&setup, settings, count, grid, grid_count, folds, seed, run, err);
     if (status == ESP_OK && (t == NULL || fold == NULL)) status = espi_no_memory(err);
     if (status == ESP_OK) status = espi_folds_make(&setup.targets, folds, seed, fold, err);
     if (status == ESP_OK) status = choose_measure(metric, &setup, &s.measure, err);
@@ -369,5 +467,5 @@ esp_status esp_tune(const char *learner, const esp_kernel *kernel, const esp_dat
     espi_free(fold);
     if (status == ESP_OK) *out = t;
     else esp_tuning_free(t);
-    return status;
+    return espi_group_end(run, status, err);
 }
