@@ -261,7 +261,7 @@ static void sort_occurrences(grower *g, const fragment *t)
             b->at[side] = at;
             at += b->count[side];
         }
-        const uint32_t *number = g->number + (side == 0 ? 0 : t->count[0]);
+        const uint32_t *number = side == 0 || t->count[0] == 0 ? g->number : g->number + t->count[0];
         for (size_t i = 0; i < t->count[side]; i++) {
             bucket *b = number[i] != ESPI_NO_NODE ? &g->bucket[number[i]] : NULL;
             if (b != NULL && b->count[side] > 0) g->order[b->at[side]++] = i;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
+#include "base/hot.h"
 #include "espalier.h"
 #include "reference.h"
 
@@ -19,7 +20,7 @@
 
 /* How often something is tried. Sanitizers take many times as long, and find what is wrong at a place in fewer rounds;
  * numbers are the same with them. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef ESPI_SANITIZED
 enum { SANITIZED = 1 };
 #else
 enum { SANITIZED = 0 };

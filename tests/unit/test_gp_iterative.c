@@ -82,8 +82,8 @@ static void test_likelihood(void **state)
 {
     (void)state;
     double a[N], mean;
-    for (size_t e = 0; e < sizeof kernels / sizeof *kernels; e++)
-        for (int constant = 0; constant < 2; constant++) {
+    for (size_t e = 0; e < sizeof kernels / sizeof *kernels; e += SANITIZED ? 2 : 1)
+        for (int constant = SANITIZED; constant < 2; constant++) {
             process g;
             start(&g, kernels[e], e + 1, N, 1, constant);
             const double exact = dense_value(&g, a, &mean);
@@ -103,8 +103,8 @@ static void test_likelihood(void **state)
 static void test_gradient_is_that_of_the_value(void **state)
 {
     (void)state;
-    for (size_t e = 0; e < sizeof kernels / sizeof *kernels; e++)
-        for (int constant = 0; constant < 2; constant++) {
+    for (size_t e = 0; e < sizeof kernels / sizeof *kernels; e += SANITIZED ? 2 : 1)
+        for (int constant = SANITIZED; constant < 2; constant++) {
             process g;
             espi_hyper *hyper;
             size_t hypers;

@@ -145,9 +145,9 @@ static inline espi_ptk_tree espi_ptk_tree_of(const espi_ptk_trees *trees, size_t
 {
     const struct espi_ptk_start *s = &trees->tree[i], *e = s + 1;
     return (espi_ptk_tree){.trees = trees,
-                           .node = trees->node + s->node,
-                           .child = trees->child + s->child,
-                           .count = trees->count + s->count,
+                           .node = trees->node != NULL ? trees->node + s->node : NULL,
+                           .child = trees->child != NULL ? trees->child + s->child : NULL,
+                           .count = trees->count != NULL ? trees->count + s->count : NULL,
                            .nodes = e->node - s->node,
                            .counts = e->count - s->count};
 }
