@@ -157,7 +157,10 @@ static int measure(const search_job *job)
     if (m.unjudged > 0)
         cli_note(s, "%zu quer%s no relevant example and count%s for nothing", m.unjudged,
                  m.unjudged == 1 ? "y has" : "ies have", m.unjudged == 1 ? "s" : "");
-    if (m.unknown_queries > 0)
+    if (m.queries == 0)
+        cli_note(s, "%s judges none of the queries; a query is named by the field that --id names, or by its number",
+                 job->settings->relevant);
+    else if (m.unknown_queries > 0)
         cli_detail(s, "%s: %zu queries of the judgements were not asked", job->settings->relevant, m.unknown_queries);
     if (s->quiet) return CLI_OK;
     fprintf(stderr,

@@ -35,12 +35,24 @@ typedef struct pairing {
     espi_text json;
 } pairing;
 
+/* Whether a field is this name, in which lists write a TAB, the ends of lines and a backslash as \t, \n, \r, \\. */
+static bool is_name(field f, const char *name)
+{
+    for (size_t i = 0; i < f.size; i++, name++) {
+        char c = f.text[i];
+        if (c == '\\' && i + 1 < f.size) {
+            const char next = f.text[++i];
+            c = next == 't' ? '\t' : next == 'n' ? '\n' : next == 'r' ? '\r' : next;
+        }
+        if (*name == '\0' || *name != c) return false;
+    }
+    return *name == '\0';
+}
+
 static size_t find(const side *s, field name)
 {
-    for (size_t i = 0; s->end != NULL && i < s->data->rows; i++) {
-        const uint64_t from = i > 0 ? s->end[i - 1] : 0;
-        if (s->end[i] - from == name.size + 1 && memcmp(s->text + from, name.text, name.size) == 0) return i;
-    }
+    for (size_t i = 0; s->end != NULL && i < s->data->rows; i++)
+        if (is_name(name, s->text + (i > 0 ? s->end[i - 1] : 0))) return i;
     size_t number = 0;
     if (s->end != NULL || name.size == 0 || name.size > 18) return SIZE_MAX;
     for (size_t i = 0; i < name.size; i++) {

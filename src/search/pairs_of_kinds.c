@@ -33,13 +33,14 @@ typedef struct pair_job {
 
 enum { BLOCK = 16 }; /* examples that a thread takes at a time */
 
-static esp_status take_trees(const pair_job *j, pair_worker *w, size_t i, esp_error *err)
+static esp_status take_trees(const pair_job *j, pair_worker *w, size_t i, const esp_run *run, esp_error *err)
 {
     const esp_index *x = j->index;
     espi_listed_tree tree;
     if (!espi_listed_tree_get(&x->trees.list, i, &tree) || !espi_listed_tree_check(&tree, x->trees.groups))
         return espi_index_wrong(x->file, err);
     w->trees.query.file = x->file;
+    w->trees.query.maker.caller = run;
     const uint64_t before = w->trees.computed;
     esp_status status = espi_tree_query_set(&w->trees.query, &x->trees, &tree, &j->decay, x->trees.groups, err);
     if (status == ESP_OK) status = espi_tree_search_run(&w->trees, x, i, ESPI_NOBODY, j->every, &w->best, err);
@@ -70,7 +71,7 @@ static esp_status too_many(esp_error *err)
 static esp_status take_example(const pair_job *j, pair_worker *w, size_t i, const esp_run *run, esp_error *err)
 {
     espi_best_start(&w->best, SIZE_MAX, j->above);
-    esp_status status = j->index->by_trees ? take_trees(j, w, i, err) : take_row(j, w, i, run, err);
+    esp_status status = j->index->by_trees ? take_trees(j, w, i, run, err) : take_row(j, w, i, run, err);
     for (size_t k = 0; status == ESP_OK && k < w->best.count; k++) {
         const esp_hit hit = w->best.hit[k];
         if (j->twin[hit.example] != hit.example) continue;

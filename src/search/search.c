@@ -71,11 +71,12 @@ static esp_status search_rows(const search_job *j, search_worker *w, size_t quer
     return status;
 }
 
-static esp_status search_trees(const search_job *j, search_worker *w, size_t query, esp_error *err)
+static esp_status search_trees(const search_job *j, search_worker *w, size_t query, const esp_run *run, esp_error *err)
 {
     espi_listed_tree tree;
     (void)espi_listed_tree_get(&j->queries.list, query, &tree);
     w->trees.query.file = j->index->file;
+    w->trees.query.maker.caller = run;
     const esp_status status =
         espi_tree_query_set(&w->trees.query, &j->index->trees, &tree, &j->queries.decay, j->queries.groups, err);
     if (status != ESP_OK) return status;
@@ -89,7 +90,7 @@ static esp_status search_one(void *context, size_t item, const espi_worker *thre
     search_worker *w = &j->worker[thread->number];
     espi_best_start(&w->best, j->most, j->above);
     const esp_status status =
-        j->index->by_trees ? search_trees(j, w, item, err) : search_rows(j, w, item, thread->run, err);
+        j->index->by_trees ? search_trees(j, w, item, thread->run, err) : search_rows(j, w, item, thread->run, err);
     if (status != ESP_OK) return status;
     espi_best_sort(&w->best);
     esp_hit *hit = j->hits->hit[item] = espi_alloc(w->best.count, sizeof *hit);

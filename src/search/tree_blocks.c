@@ -189,7 +189,7 @@ static bool divide(const division *d, double *total, bool *whole)
 }
 
 /* All groups of the tree, with a value that is not a number: their weight is 1. */
-static bool take_whole(const division *d, espi_wide *self)
+static esp_status take_whole(const division *d, espi_wide *self, esp_error *err)
 {
     espi_block_maker *m = d->m;
     const espi_listed_tree *t = d->tree;
@@ -197,17 +197,18 @@ static bool take_whole(const division *d, espi_wide *self)
     void *memory = NULL;
     double value = 0.0;
     espi_self_scratch scratch = {0};
-    bool ok = espi_listed_tree_plan(t, &plan, &memory) &&
-              espi_self_value(&plan, d->decay, m->groups, &scratch, NULL, &value, NULL) == ESP_OK;
+    esp_status status = espi_listed_tree_plan(t, &plan, &memory) ? ESP_OK : espi_no_memory(err);
+    if (status == ESP_OK) status = espi_self_value(&plan, d->decay, m->groups, &scratch, m->caller, &value, err);
     espi_self_scratch_free(&scratch);
     const bool plain = isfinite(value) && value > DBL_MIN * 1e20;
     *self = espi_wide_of(plain ? value : 0.0);
-    if (ok && !plain) ok = espi_pair_wide(&plan, &plan, d->decay, self);
+    if (status == ESP_OK && !plain) status = espi_pair_wide(&plan, &plan, d->decay, m->caller, self, err);
     espi_free(memory);
+    bool ok = status == ESP_OK;
     for (size_t i = 0; ok && i < t->words; i++) ok = add(m, t->word_group[i], 1.0);
     for (size_t i = 0; ok && i < t->nodes; i++) ok = add(m, t->group[i], 1.0);
     for (size_t i = 0; i < m->blocks; i++) m->sum[m->block[i].group] = INFINITY;
-    return ok;
+    return ok || status != ESP_OK ? status : espi_no_memory(err);
 }
 
 esp_status espi_blocks_make(espi_block_maker *m, const espi_listed_tree *tree, const espi_decay *decay, size_t groups,
@@ -218,12 +219,12 @@ esp_status espi_blocks_make(espi_block_maker *m, const espi_listed_tree *tree, c
     bool whole = false;
     m->blocks = m->entries = 0;
     if (!fit(m, groups)) return espi_no_memory(err);
-    bool ok = divide(&d, &total, &whole);
+    esp_status status = divide(&d, &total, &whole) ? ESP_OK : espi_no_memory(err);
     *self = espi_wide_of(total);
-    if (ok && whole && tree->nodes + tree->words > 0) ok = take_whole(&d, self);
+    if (status == ESP_OK && whole && tree->nodes + tree->words > 0) status = take_whole(&d, self, err);
     for (size_t i = 0; i < m->blocks; i++) {
         m->block[i].value = m->sum[m->block[i].group];
         m->sum[m->block[i].group] = 0.0;
     }
-    return ok ? ESP_OK : espi_no_memory(err);
+    return status;
 }

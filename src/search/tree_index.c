@@ -242,6 +242,7 @@ static esp_status divide_chunk(void *context, size_t item, const espi_worker *wo
 {
     const dividing *j = context;
     esp_status status = ESP_OK;
+    j->maker[worker->number].caller = worker->run;
     for (size_t i = item * CHUNK; status == ESP_OK && i < (item + 1) * CHUNK && i < j->index->list.trees; i++)
         status = divide_tree(j, &j->maker[worker->number], i, &j->chunk[item], err);
     return status;

@@ -117,6 +117,7 @@ typedef struct espi_block_maker {
     size_t key_room, place_room, first_room, cell_room, row_room, entry_room, block_room, entries, blocks;
     double *sum; /* per group, zeros */
     size_t groups;
+    const esp_run *caller; /* asked at times whether to go on; may be NULL */
 } espi_block_maker;
 
 /* Divides a tree: maker->block[0 .. blocks), in no order, and K(x, x). Groups are fewer than `groups`; those that are

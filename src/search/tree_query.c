@@ -190,7 +190,7 @@ static esp_status large_pair(const espi_tree_query *q, const espi_listed_tree *t
     *value = 0.0;
     espi_matcher *matcher = NULL;
     const bool ok = both_plans(q, t, plan, memory) && espi_dag_insert(&dag, &plan[1]) &&
-                    (matcher = espi_matcher_new(&dag, q->decay, NULL)) != NULL;
+                    (matcher = espi_matcher_new(&dag, q->decay, q->maker.caller)) != NULL;
     const esp_status status = ok ? espi_match_row(matcher, &plan[0], 0, 1, value, err) : espi_no_memory(err);
     espi_matcher_free(matcher);
     espi_dag_free(&dag);
@@ -203,10 +203,12 @@ static esp_status wide_pair(const espi_tree_query *q, const espi_listed_tree *t,
 {
     espi_plan plan[2];
     void *memory[2] = {NULL, NULL};
-    const bool ok = both_plans(q, t, plan, memory) && espi_pair_wide(&plan[0], &plan[1], q->decay, value);
+    const esp_status status = both_plans(q, t, plan, memory)
+                                  ? espi_pair_wide(&plan[0], &plan[1], q->decay, q->maker.caller, value, err)
+                                  : espi_no_memory(err);
     espi_free(memory[0]);
     espi_free(memory[1]);
-    return ok ? ESP_OK : espi_no_memory(err);
+    return status;
 }
 
 static esp_status plain_value(espi_tree_query *q, const espi_listed_tree *t, double *value, esp_error *err)

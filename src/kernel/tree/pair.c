@@ -308,7 +308,10 @@ typedef struct matching {
     uint32_t *place;    /* of a node of `a` within the run of its group */
     espi_wide **column; /* of a node of `b` over that run; NULL: none */
     uint32_t *uses;     /* of a node of `b`, still to come */
+    size_t work;        /* since the run was asked */
 } matching;
+
+enum { WIDE_STEPS = 8 }; /* that a product of wide numbers takes */
 
 static bool make_matching(matching *m)
 {
@@ -384,6 +387,7 @@ static bool visit(matching *m, size_t number, espi_wide *sum)
         column = m->column[number] = espi_alloc(count, sizeof *column);
         if (column == NULL) return false;
     }
+    m->work += count * WIDE_STEPS * (node->end - node->first + 1);
     for (size_t i = 0; i < count; i++) {
         const espi_plan_node *left = &m->a->node[(uint32_t)m->sorted[first + i]];
         column[i] = delta(m, left, node);
@@ -396,17 +400,20 @@ static bool visit(matching *m, size_t number, espi_wide *sum)
     return true;
 }
 
-bool espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, espi_wide *value)
+esp_status espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, const esp_run *run,
+                          espi_wide *value, esp_error *err)
 {
     matching m = {.a = a, .b = b, .decay = decay};
     *value = espi_wide_of(0.0);
-    bool ok = make_matching(&m);
-    if (ok) *value = word_sum(&m);
-    for (size_t i = 0; ok && i < b->nodes; i++) ok = visit(&m, i, value);
+    esp_status status = make_matching(&m) ? ESP_OK : espi_no_memory(err);
+    if (status == ESP_OK) *value = word_sum(&m);
+    for (size_t i = 0; status == ESP_OK && i < b->nodes; i++)
+        status = visit(&m, i, value) ? espi_progress_at_times(run, "computing the kernel", &m.work, err)
+                                     : espi_no_memory(err);
     for (size_t i = 0; m.column != NULL && i < b->nodes; i++) drop_column(&m, i);
     espi_free(m.column);
     espi_free(m.place);
     espi_free(m.sorted);
     espi_free(m.uses);
-    return ok;
+    return status;
 }

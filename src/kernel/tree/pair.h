@@ -28,7 +28,8 @@ esp_status espi_self_value(const espi_plan *plan, const espi_decay *decay, size_
                            const esp_run *run, double *value, esp_error *err);
 void espi_self_scratch_free(espi_self_scratch *scratch);
 
-/* False if memory is out. */
-bool espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, espi_wide *value);
+/* The run is asked at times whether to go on; it may be NULL. */
+esp_status espi_pair_wide(const espi_plan *a, const espi_plan *b, const espi_decay *decay, const esp_run *run,
+                          espi_wide *value, esp_error *err);
 
 #endif

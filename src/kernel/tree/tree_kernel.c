@@ -312,7 +312,8 @@ static esp_status pair(const espi_part *part, espi_side side_i, size_t i, espi_s
 {
     const tree_part *t = view(part);
     const espi_plan a = espi_plan_of(plans_of(t, side_i), i), b = espi_plan_of(plans_of(t, side_j), j);
-    if (!espi_pair_wide(&a, &b, &t->decay, value)) return espi_no_memory(err);
+    const esp_status status = espi_pair_wide(&a, &b, &t->decay, NULL, value, err);
+    if (status != ESP_OK) return status;
     if (t->bow > 0.0) {
         double equal = words_of(t, side_i)->square[i];
         if (side_i != side_j || i != j) {
