@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-#define ESP_VERSION "0.1.0"
+#define ESP_VERSION "0.2.0"
 
 typedef enum esp_status {
     ESP_OK = 0,

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that a job needs and that are not there yet: dependencies.sh JOB
-# JOB is build, check, test, bench, experiments, mpi or bare, as the jobs of the Makefile; bare is scripts/bare.
+# JOB is build, check, test, bench, experiments, mpi, wheel, deb or bare, as the jobs of the Makefile; bare is scripts/bare.
 # Set ESPALIER_NO_INSTALL=1 to leave the system alone, for instance where the libraries come from elsewhere.
 set -eu
 
@@ -17,8 +17,10 @@ test) wanted="$build $test" ;;
 bench) wanted="$build libsvm-dev time" ;;
 experiments) wanted="$build python3 time" ;;
 mpi) wanted="$build $mpi" ;;
-bare) wanted="debootstrap git" ;;
-*) echo "usage: dependencies.sh build|check|test|bench|experiments|mpi|bare" >&2; exit 2 ;;
+wheel) wanted="$build python3-dev python3-venv" ;;
+deb) wanted="$build python3-dev debhelper dh-python" ;;
+bare) wanted="debootstrap git zstd" ;;
+*) echo "usage: dependencies.sh build|check|test|bench|experiments|mpi|wheel|deb|bare" >&2; exit 2 ;;
 esac
 [ -z "${ESPALIER_NO_INSTALL:-}" ] || exit 0
 

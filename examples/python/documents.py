@@ -38,7 +38,7 @@ parser.add_argument("--full", action="store_true", help="all documents, not only
 parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
 if arguments.picture and not importlib.util.find_spec("matplotlib"):
-    parser.error("--picture needs matplotlib: pip install '.[plot]'")
+    parser.error("--picture needs matplotlib: pip install 'espalier-kernels[plot]'")
 
 draw = random.Random(1)
 root = Path(__file__).resolve().parents[2]

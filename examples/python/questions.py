@@ -20,7 +20,7 @@ parser.add_argument("--full", action="store_true", help="all questions, not only
 parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
 if arguments.picture and not importlib.util.find_spec("matplotlib"):
-    parser.error("--picture needs matplotlib: pip install '.[plot]'")
+    parser.error("--picture needs matplotlib: pip install 'espalier-kernels[plot]'")
 
 root = Path(__file__).resolve().parents[2]
 folder = Path(os.environ.get("ESPALIER_DATA", root.parent / "shared" / "data")) / "questions"

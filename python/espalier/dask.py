@@ -1,5 +1,5 @@
-"""Kernels and models over a cluster with dask, which is needed for these only: ``pip install 'espalier[dask]'``, or
-``'.[dask]'`` in the source tree.
+"""Kernels and models over a cluster with dask, which is needed for these only:
+``pip install 'espalier-kernels[dask]'``.
 
 Both functions are lazy: they return dask collections, and the workers compute when you call ``compute()``. A worker
 runs a task on one core, so a kernel or estimator with ``threads=0`` uses one thread there; any other number stays.
@@ -46,8 +46,7 @@ try:
     from dask.sizeof import sizeof
 except ImportError as missing:
     raise ImportError(
-        f"espalier.dask needs dask ({missing}); "
-        "install it with: pip install 'espalier[dask]', or '.[dask]' in the source tree"
+        f"espalier.dask needs dask ({missing}); install it with: pip install 'espalier-kernels[dask]'"
     ) from None
 
 __all__ = ["gram", "predict"]

@@ -1,5 +1,4 @@
-"""Pictures with matplotlib, which is needed for these only: ``pip install 'espalier[plot]'``, or ``'.[plot]'`` in the
-source tree.
+"""Pictures with matplotlib, which is needed for these only: ``pip install 'espalier-kernels[plot]'``.
 
 Each function draws into ``ax``, or into a new figure, and returns the axes, so that titles, limits and files are up to
 you. The colours can be told apart by colour-blind eyes.
@@ -35,9 +34,7 @@ def _axes(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise ImportError(
-            "pictures need matplotlib; install it with: pip install 'espalier[plot]', or '.[plot]' in the source tree"
-        ) from None
+        raise ImportError("pictures need matplotlib; install it with: pip install 'espalier-kernels[plot]'") from None
     if ax is not None:
         return ax
     return plt.subplots(figsize=size, layout="constrained")[1]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -99,3 +102,13 @@ def test_cross_validation_on_questions(tool, real_data, tmp_path):
         fold = Folds(5).numbers(y)
         by_fold = [np.mean(expected[fold == f] == y[fold == f]) for f in range(5)]
         assert cross_val_score(estimator, X, y, cv=Folds(5)).tolist() == by_fold
+
+
+def test_the_package_carries_the_tool():
+    carried = (Path(espalier.__file__).parent / "bin" / "espalier").exists()  # not in the source tree
+    command = [sys.executable, "-m", "espalier", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if carried:
+        assert (done.returncode, done.stdout) == (0, f"espalier {espalier.__version__}\n")
+    else:
+        assert done.returncode == 1 and "'make' builds it" in done.stderr

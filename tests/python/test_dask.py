@@ -244,7 +244,7 @@ def test_without_dask_the_import_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "ImportError: espalier.dask needs dask" in done.stderr
-    assert "pip install 'espalier[dask]'" in done.stderr
+    assert "pip install 'espalier-kernels[dask]'" in done.stderr
 
 
 # ----------------------------------------------------------- other processes

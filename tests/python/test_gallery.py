@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "python").glob("*.py"))
 PICTURE_BYTES = 40_000
 
-HINT = "--picture needs matplotlib: pip install '.[plot]'"
+HINT = "--picture needs matplotlib: pip install 'espalier-kernels[plot]'"
 BARE = """
 import runpy, sys
 sys.modules["matplotlib"] = None
