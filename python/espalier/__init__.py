@@ -2,6 +2,7 @@
 
 from ._code import Code, read_code
 from ._data import Dataset, read
+from ._espalier import RangeError
 from ._espalier import version as __version__
 from ._estimators import SVC, SVR, DagPerceptron, OneClassSVM
 from ._features import NystroemFeatures, Pattern, PatternFeatures, PatternMiner
@@ -34,6 +35,7 @@ __all__ = [
     "Pattern",
     "PatternFeatures",
     "PatternMiner",
+    "RangeError",
     "Tree",
     "__version__",
     "kernels",

@@ -9,6 +9,8 @@ _Table = list[tuple[str, str, list[tuple[str, str, str, str, str]]]]  # name, de
 
 version: str
 
+class RangeError(ValueError, ArithmeticError): ...
+
 def dataset_parse(
     data: bytes | bytearray, name: bytes, format: bytes, target: bytes | None,
     threads: int, memory: int, progress: _Progress, device: Any, /,
