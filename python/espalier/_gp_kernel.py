@@ -30,7 +30,8 @@ class GPKernel(GenericKernelMixin, ProcessKernel):
     Its hyperparameters are the numbers of the expression that can be learned, by the names of docs/gp.md: ``"lambda"``,
     ``"lambda.NP"``, ``"sst(src).lambda"``, ``"weight"``. They have bounds, which ``bounds_by_name`` can replace:
     ``{"lambda": (0.01, 2), "alpha": "fixed"}``. ``lambda`` and ``mu`` are at most 1 otherwise: beyond, values grow
-    exponentially with the size of trees. Kernels can be added and multiplied with those of scikit-learn, such as ``WhiteKernel``.
+    exponentially with the size of trees. Kernels can be added and multiplied with those of scikit-learn, such as
+    ``WhiteKernel``.
 
     A step of the optimiser to where the gradient does not fit a number gets a likelihood so low that the optimiser
     turns back. Where it starts or ends at such values, that is an ``espalier.RangeError``, a ``ValueError``.

@@ -26,6 +26,10 @@ class Kernel:
     example with itself. Of two single examples the value is a number. A kernel can be given to scikit-learn wherever
     that takes a function, such as ``sklearn.svm.SVC(kernel=K)``.
 
+    ``K(X, Y, out=array)`` writes into an array of float64 or float32, such as a ``numpy.memmap``, which may be larger
+    than memory; ``K(X, Y, dtype="float32")`` makes one of half the size. ``norm(...)`` of equal examples is exactly 1,
+    and never more.
+
     The numbers of the expression are parameters by name, for :meth:`set_params` and for grids (``"kernel__lambda"``):
     those of kernels as they are called, weights ``weight``, exponents ``power``. What several kernels have is named
     with its kernel and column, ``"sst(src).lambda"`` and ``"sst(tgt).lambda"``, or ``"sst()#1.lambda"`` and
@@ -76,19 +80,27 @@ class Kernel:
 
     # ------------------------------------------------------------- values
 
-    def __call__(self, X: Any, Y: Any = None) -> Any:
-        if _is_example(X) and (Y is None or _is_example(Y)):
+    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None, dtype: Any = None) -> Any:
+        if out is None and dtype is None and _is_example(X) and (Y is None or _is_example(Y)):
             return float(self._gram([X], None if Y is None or Y is X else [Y])[0, 0])
-        return self._gram(X, None if Y is X else Y)
+        return self._gram(X, None if Y is X else Y, out, dtype)
 
-    def _gram(self, X: Any, Y: Any) -> Array:
+    def _gram(self, X: Any, Y: Any, out: Array | None = None, dtype: Any = None) -> Array:
         run = self._run()
+        kind = _precision(out, dtype)
         rows = self.dataset(X)
         cols = None if Y is None else self.dataset(Y, name="Y")
         self._warn(rows)
-        gram = np.empty((len(rows), len(rows if cols is None else cols)))
-        _espalier.gram(self._handle, rows._handle, None if cols is None else cols._handle, gram, *run)
-        return gram
+        shape = len(rows), len(rows if cols is None else cols)
+        if out is None:
+            _check_size(shape, kind, run.memory)
+            out = np.empty(shape, kind)
+        else:
+            _check_out(out, shape)
+            run = run._replace(memory=0)  # it is there already, and may be a file
+        second = None if cols is None else cols._handle
+        _espalier.gram(self._handle, rows._handle, second, out, kind == np.float32, *run)
+        return out
 
     def diag(self, X: Any) -> Array:
         """The value of each example with itself."""
@@ -164,6 +176,39 @@ class Kernel:
 def _is_example(X: Any) -> bool:
     """Whether it is one example and not a list of them; scikit-learn compares pairs of rows now and then."""
     return isinstance(X, (str, Tree)) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "iuf")
+
+
+def _precision(out: Any, dtype: Any) -> np.dtype[Any]:
+    if out is not None and not isinstance(out, np.ndarray):
+        raise ValueError(f"out is a {type(out).__name__}; allowed is an array of float64 or float32")
+    try:
+        kind = np.dtype(float if dtype is None and out is None else out.dtype if dtype is None else dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float64, np.float32):
+        what = "dtype" if out is None else "the dtype of out"
+        raise ValueError(f"{what} is {kind}; allowed are float64 and float32")
+    if out is not None and out.dtype != kind:
+        raise ValueError(f"out has the dtype {out.dtype}, but dtype is {kind}")
+    return kind
+
+
+def _check_out(out: Array, shape: tuple[int, int]) -> None:
+    if out.shape != shape:
+        raise ValueError(f"out has the shape {out.shape}; the matrix has {shape}")
+    if not (out.flags.c_contiguous and out.flags.writeable and out.flags.aligned):
+        raise ValueError("out is read-only, or its rows do not stand one after the other in memory (C order)")
+
+
+def _check_size(shape: tuple[int, int], kind: np.dtype[Any], limit: int) -> None:
+    needed = shape[0] * shape[1] * kind.itemsize
+    if limit and needed > limit:
+        raise MemoryError(
+            f"a Gram matrix of {shape[0]} x {shape[1]} takes {needed / 1e9:.3g} GB; the limit is {limit / 1e9:.3g} GB. "
+            "Without it in memory: K(X, out=numpy.memmap(...)), blocks K(X[a:b], X) or espalier.dask.gram; "
+            "SVC(solver='folded') or DagPerceptron to learn from all examples; NystroemFeatures for linear models; "
+            "Index for the most similar examples"
+        )
 
 
 def as_kernel(kernel: str | Kernel) -> Kernel:

@@ -35,7 +35,7 @@ static PyObject *kernel_warning(PyObject *module, PyObject *args)
     return text == NULL ? Py_NewRef(Py_None) : espy_take_text(text);
 }
 
-/* gram(kernel, rows, columns or None, out, RUN) */
+/* gram(kernel, rows, columns or None, out, single, RUN): out is of float if `single`, else of double */
 static PyObject *gram(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -43,14 +43,16 @@ static PyObject *gram(PyObject *module, PyObject *args)
     const esp_kernel *kernel;
     const esp_dataset *rows, *cols;
     PyObject *out;
+    int single;
     Py_buffer view;
-    if (!PyArg_ParseTuple(args, "O&O&O&O" ESPY_RUN, espy_kernel, &kernel, espy_dataset, &rows, espy_dataset_or_none,
-                          &cols, &out, ESPY_RUN_ARGS(&call)))
+    if (!PyArg_ParseTuple(args, "O&O&O&Op" ESPY_RUN, espy_kernel, &kernel, espy_dataset, &rows, espy_dataset_or_none,
+                          &cols, &out, &single, ESPY_RUN_ARGS(&call)))
         return NULL;
     const size_t height = esp_dataset_count(rows), width = cols != NULL ? esp_dataset_count(cols) : height;
-    if (!espy_array(out, "d", height * width, &view)) return NULL;
+    if (!espy_array(out, single ? "f" : "d", height * width, &view)) return NULL;
     espy_begin(&call);
-    const esp_status status = esp_gram(kernel, rows, cols, &call.run, view.buf, &call.error);
+    const esp_status status = single ? esp_gram_single(kernel, rows, cols, &call.run, view.buf, &call.error)
+                                     : esp_gram(kernel, rows, cols, &call.run, view.buf, &call.error);
     const bool ok = espy_end(&call, status);
     PyBuffer_Release(&view);
     return ok ? Py_NewRef(Py_None) : NULL;

@@ -145,7 +145,7 @@ int espy_text_or_none(PyObject *object, void *out)
 
 bool espy_array(PyObject *object, const char *format, size_t count, Py_buffer *view)
 {
-    const Py_ssize_t size = *format == 'i' ? 4 : 8;
+    const Py_ssize_t size = *format == 'i' || *format == 'f' ? 4 : 8;
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT) != 0) return false;
     /* "l" is what NumPy calls the 8-byte integers of most systems. */
     const bool kind = view->format != NULL &&
@@ -203,9 +203,9 @@ bool espy_append(PyObject *list, PyObject *item)
 
 static bool fill_module(PyObject *module)
 {
-    PyMethodDef *const methods[] = {espy_data_methods,    espy_device_methods, espy_kernel_methods,
-                                    espy_model_methods,   espy_online_methods, espy_pattern_methods,
-                                    espy_process_methods, espy_search_methods};
+    PyMethodDef *const methods[] = {espy_data_methods,    espy_device_methods,  espy_explain_methods,
+                                    espy_kernel_methods,  espy_model_methods,   espy_online_methods,
+                                    espy_pattern_methods, espy_process_methods, espy_search_methods};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (PyModule_AddFunctions(module, methods[i]) != 0) return false;
     if (range_error == NULL) {
