@@ -1,10 +1,11 @@
 """Learning from trees and sequences with structural kernels."""
 
 from ._code import Code, read_code
-from ._data import Dataset, read
+from ._data import Dataset, read, write
 from ._espalier import RangeError
 from ._espalier import version as __version__
 from ._estimators import SVC, SVR, DagPerceptron, OneClassSVM
+from ._explain import Decision, Explanation, Feature, ModelExplanation
 from ._features import NystroemFeatures, Pattern, PatternFeatures, PatternMiner
 from ._folds import Folds
 from ._gp_kernel import GPKernel
@@ -21,6 +22,9 @@ __all__ = [
     "Code",
     "DagPerceptron",
     "Dataset",
+    "Decision",
+    "Explanation",
+    "Feature",
     "Folds",
     "GPClassifier",
     "GPKernel",
@@ -30,6 +34,7 @@ __all__ = [
     "Index",
     "Kernel",
     "Model",
+    "ModelExplanation",
     "NystroemFeatures",
     "OneClassSVM",
     "Pattern",
@@ -43,4 +48,5 @@ __all__ = [
     "read",
     "read_code",
     "tree",
+    "write",
 ]

@@ -22,6 +22,7 @@ import numpy as np
 
 from . import _espalier
 from ._core import QUIET, Run, decode, encode, encode_path
+from ._targets import as_list
 from ._trees import Tree, kind_of, to_brackets
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
@@ -160,6 +161,19 @@ def read(
     run = Run.of(0, 0, progress)
     handle = _espalier.dataset_read(encode_path(path), encode(format), name, clean, skip_bad, lowercase, digits, *run)
     return Dataset(handle)
+
+
+def write(data: Any, path: str | os.PathLike[str], *, y: Any = None, format: str = "auto") -> None:
+    """Writes examples as a data file, which appears complete or not at all; :func:`read` and the command line read it.
+
+    ``data`` is a :class:`Dataset`, with its targets, or whatever stands for ``X``, such as a list of trees or of rows
+    with named columns; ``y`` are targets for these, numbers or strings. The format is found by the ending of ``path``
+    (docs/formats.md).
+    """
+    targets = None
+    if y is not None:
+        targets = [_quote(value) if isinstance(value, str) else _number(value) for value in as_list(y).tolist()]
+    _espalier.dataset_write(to_dataset(data, targets, name="data")._handle, encode_path(path), encode(format))
 
 
 # ------------------------------------------------------------------- columns

@@ -182,7 +182,7 @@ def _precision(out: Any, dtype: Any) -> np.dtype[Any]:
     if out is not None and not isinstance(out, np.ndarray):
         raise ValueError(f"out is a {type(out).__name__}; allowed is an array of float64 or float32")
     try:
-        kind = np.dtype(float if dtype is None and out is None else out.dtype if dtype is None else dtype)
+        kind = np.dtype((float if out is None else out.dtype) if dtype is None else dtype)
     except TypeError:
         kind = np.dtype(object)
     if kind not in (np.float64, np.float32):

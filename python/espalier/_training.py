@@ -49,7 +49,7 @@ def number_data(X: Any, y: Any, columns: Sequence[str], run: Run) -> Dataset:
 
 def bare_data(X: Any, columns: Sequence[str], run: Run) -> Dataset:
     """Examples whose targets, if they have some, do not matter."""
-    if _is_path(X):
+    if is_path(X):
         return read(X, progress=run.progress)
     if isinstance(X, Code):
         X = X.rows()
@@ -58,7 +58,8 @@ def bare_data(X: Any, columns: Sequence[str], run: Run) -> Dataset:
     return to_dataset(X, columns=columns, run=run)
 
 
-def _is_path(X: Any) -> bool:
+def is_path(X: Any) -> bool:
+    """Whether it names a data file."""
     # A bracket string is more likely a tree where a list of trees was meant.
     return isinstance(X, os.PathLike) or (isinstance(X, str) and not X.startswith("("))
 
@@ -69,7 +70,7 @@ def _own_targets(X: Any, y: Any, run: Run) -> Dataset | None:
         if X.target_name is None:
             raise ValueError("learning requires y to be passed: the data have no target")
         return X
-    if not _is_path(X) or not (y is None or isinstance(y, str)):
+    if not is_path(X) or not (y is None or isinstance(y, str)):
         if isinstance(X, os.PathLike):
             raise ValueError(f"y is {_describe(y)}, but X is a file: y may name the field of its targets, or be None")
         return None

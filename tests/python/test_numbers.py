@@ -24,7 +24,7 @@ TREE_KERNELS = [
     "st", "sst(lambda=0.3)", "sst(algorithm=ftk)", "sst(algorithm=qtk)", "sst(bow=0.3)", "sasst(lambda.S=0.2)", "ptk",
     "ptk(algorithm=pair)", "gtk", "0.3*sst + ptk", "sst*ptk", "norm(sst) + norm(ptk)", "sst^3",
 ]  # fmt: skip
-CASES = [
+CASES: list[tuple] = [
     *((kernel, TREES) for kernel in TREE_KERNELS),
     *((kernel, WORDS) for kernel in ("seq(n=3)", "seq(n=4, gap=0)", "seq(n=inf, lambda=0.4)", "linear")),
     *((kernel, VECTORS) for kernel in ("linear", "poly(degree=3, coef0=1)", "rbf(gamma=0.3)")),
