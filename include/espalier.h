@@ -277,6 +277,8 @@ typedef struct esp_parameter_info {
 } esp_parameter_info;
 ESP_API const char *esp_kernel_name(size_t index, const char **help);
 ESP_API const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter);
+/* Whether it works on columns of this type. */
+ESP_API bool esp_kernel_takes(size_t index, esp_column_type type);
 
 /* Writes K(rows[i], cols[j]) to gram[i * count(cols) + j], which the caller owns; `cols` may be NULL or equal
  * to `rows`, then the matrix is symmetric to the last bit. A value that does not fit a double is

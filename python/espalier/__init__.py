@@ -14,6 +14,7 @@ from ._kernel import GramTransformer, Kernel, kernels
 from ._load import load
 from ._model import Model
 from ._processes import GPClassifier, GPRegressor
+from ._transformer import TreeTransformer
 from ._trees import Tree, tree
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "PatternMiner",
     "RangeError",
     "Tree",
+    "TreeTransformer",
     "__version__",
     "kernels",
     "load",

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _espalier
 from ._core import Progress, Run, decode, encode
 from ._data import Dataset, to_dataset
-from ._expression import Scan, read_value, replace, scan, write_value
+from ._expression import Columns, Scan, read_value, replace, scan, write_value
 from ._tags import ExampleTags
 from ._trees import Tree
 
@@ -68,7 +68,7 @@ class Kernel:
         return decode(_espalier.kernel_text(self._handle))
 
     @property
-    def columns(self) -> list[str]:
+    def columns(self) -> Columns:
         """The columns that the expression names."""
         return self._scan().columns
 

@@ -1,6 +1,8 @@
 /* Datasets: read from files or memory, and looked at. */
 #include "module.h"
 
+const char *const espy_column_types[] = {"tree", "sequence", "vector"};
+
 /* "auto, jsonl, ... and srl". */
 static PyObject *format_names(void)
 {
@@ -87,14 +89,13 @@ static PyObject *dataset_write(PyObject *module, PyObject *args)
 static PyObject *dataset_info(PyObject *module, PyObject *object)
 {
     (void)module;
-    static const char *const types[] = {"tree", "sequence", "vector"};
     const esp_dataset *data;
     if (!espy_dataset(object, &data)) return NULL;
     PyObject *columns = PyList_New(0);
     bool ok = columns != NULL;
     for (size_t i = 0; ok && i < esp_dataset_columns(data); i++)
-        ok = espy_append(
-            columns, Py_BuildValue("(ys)", esp_dataset_column_name(data, i), types[esp_dataset_column_type(data, i)]));
+        ok = espy_append(columns, Py_BuildValue("(ys)", esp_dataset_column_name(data, i),
+                                                espy_column_types[esp_dataset_column_type(data, i)]));
     PyObject *info =
         !ok ? NULL
             : Py_BuildValue("(nOyOny)", (Py_ssize_t)esp_dataset_count(data), columns, esp_dataset_target_name(data),

@@ -187,6 +187,23 @@ static PyObject *learners(PyObject *module, PyObject *nothing)
     return table(esp_learner_name, esp_learner_setting);
 }
 
+/* kernel_takes() -> [(name, [type of column])] */
+static PyObject *kernel_takes(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *list = PyList_New(0);
+    const char *name;
+    for (size_t i = 0; list != NULL && (name = esp_kernel_name(i, NULL)) != NULL; i++) {
+        PyObject *types = PyList_New(0);
+        for (size_t t = 0; types != NULL && t < ESPY_COLUMN_TYPES; t++)
+            if (esp_kernel_takes(i, (esp_column_type)t) &&
+                !espy_append(types, PyUnicode_FromString(espy_column_types[t])))
+                Py_CLEAR(types);
+        if (types == NULL || !espy_append(list, Py_BuildValue("(sN)", name, types))) Py_CLEAR(list);
+    }
+    return list;
+}
+
 PyMethodDef espy_kernel_methods[] = {{"kernel_parse", kernel_parse, METH_VARARGS, NULL},
                                      {"kernel_text", kernel_text, METH_O, NULL},
                                      {"kernel_warning", kernel_warning, METH_VARARGS, NULL},
@@ -195,6 +212,7 @@ PyMethodDef espy_kernel_methods[] = {{"kernel_parse", kernel_parse, METH_VARARGS
                                      {"hyperparameters", hyperparameters, METH_O, NULL},
                                      {"kernel_with_values", kernel_with_values, METH_VARARGS, NULL},
                                      {"gram_gradient", gram_gradient, METH_VARARGS, NULL},
+                                     {"kernel_takes", kernel_takes, METH_NOARGS, NULL},
                                      {"kernels", kernels, METH_NOARGS, NULL},
                                      {"learners", learners, METH_NOARGS, NULL},
                                      {NULL, NULL, 0, NULL}};

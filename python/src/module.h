@@ -68,6 +68,10 @@ bool espy_count_hyperparameters(const esp_kernel *kernel, size_t *count);
 /* (name, value) pairs of bytes as settings, which borrow from `list`; PyMem_Free releases *out. */
 bool espy_settings(PyObject *list, esp_setting **out, size_t *count);
 
+/* What Python calls the types of columns, in the order of esp_column_type. */
+enum { ESPY_COLUMN_TYPES = 3 };
+extern const char *const espy_column_types[];
+
 /* Bytes, or None for NULL. */
 PyObject *espy_bytes(const char *text);
 /* Bytes made of a text that is then freed. */
