@@ -34,7 +34,10 @@ class Kernel:
     those of kernels as they are called, weights ``weight``, exponents ``power``. What several kernels have is named
     with its kernel and column, ``"sst(src).lambda"`` and ``"sst(tgt).lambda"``, or ``"sst()#1.lambda"`` and
     ``"sst()#2.lambda"`` where these are the same; ``"lambda"`` then sets all of them. Several weights are
-    ``"weight.1"`` and ``"weight.2"``. These are the names that the command line uses, too.
+    ``"weight.1"`` and ``"weight.2"``. These are the names that the command line uses, too. :meth:`parameters` lists
+    them with their ranges.
+
+    Kernels add and multiply: ``K1 + 0.5*K2``, ``K1*K2``, ``K1**2``. Equal ones have the same full text.
 
     ``threads``: 0 is one per core; results never depend on it. ``memory``: bytes that a result may take, 0 for what the
     machine has. ``progress``: a function of the stage and the fraction that is done, called now and then.
@@ -171,6 +174,52 @@ class Kernel:
 
     def __repr__(self) -> str:
         return self.expression
+
+    # ------------------------------------------------------------- algebra
+
+    def _with(self, other: Any, form: str) -> Any:
+        """A kernel made of this and another, or a number; threads, memory and progress are those of this one."""
+        if isinstance(other, Kernel):
+            right = f"({other.expression})"
+        elif isinstance(other, (int, float, np.integer, np.floating)) and not isinstance(other, bool):
+            right = repr(float(other))
+        else:
+            return NotImplemented
+        text = form.format(f"({self.expression})", right)
+        return Kernel(text, threads=self.threads, memory=self.memory, progress=self.progress)
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, "{} + {}") if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, "{} * {}" if isinstance(other, Kernel) else "{1}*{0}")
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._with(other, "{1}*{0}")
+
+    def __pow__(self, exponent: Any) -> Any:
+        if not isinstance(exponent, (int, np.integer)) or isinstance(exponent, bool):
+            return NotImplemented
+        return self._with(1, f"{{}}^{int(exponent)}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.text == other.text
+
+    def __hash__(self) -> int:  # scikit-learn looks for it among the names of its own
+        return hash(self.text)
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """The numbers of the expression with ``name``, ``value``, ``default``, the ``range`` that is allowed, and
+        ``help``; weights and powers have the last three empty."""
+        table = {(kernel, row[0]): row for kernel, _, rows in _espalier.kernels() for row in rows}
+        found, text = self._scan(), self.text
+        rows = []
+        for name, value in found.values.items():
+            kernel = found.leaves[value.leaf].kernel if value.leaf >= 0 else ""
+            _, default, span, help, _ = table.get((kernel, value.name.partition(".")[0]), ("", "", "", "", ""))
+            given = read_value(text[value.start : value.end])
+            rows.append({"name": name, "value": given, "default": default, "range": span, "help": help})
+        return rows
 
 
 def _is_example(X: Any) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from . import _espalier
@@ -20,6 +21,15 @@ from ._targets import class_texts, decode_classes, places, weights_of, weights_t
 from ._training import bare_data, class_data, is_path, number_data
 
 Array = np.ndarray[Any, Any]
+
+# What scikit-learn calls some of our parameters.
+_THEIRS = {
+    "n_jobs": "threads",
+    "random_state": "seed",
+    "max_iter": "max_iterations",
+    "tol": "tolerance",
+    "verbose": "progress",
+}
 
 
 class Learner(ExampleTags, BaseEstimator):
@@ -34,6 +44,13 @@ class Learner(ExampleTags, BaseEstimator):
     threads: int
     memory: int
     progress: Progress | None
+
+    def __new__(cls, *arguments: Any, **parameters: Any) -> Any:
+        own = cls._get_param_names()
+        for name in parameters:
+            if name not in own and _THEIRS.get(name) in own:
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}; it is called {_THEIRS[name]!r} here")
+        return super().__new__(cls)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
@@ -73,9 +90,22 @@ class Learner(ExampleTags, BaseEstimator):
         kernel._warn(data)
         learner = encode(self._learner)
         model = Model(_espalier.train(learner, kernel._handle, data._handle, self._pairs(), *run))
-        if model.summary.get("end") == "interrupted":
+        end = model.summary.get("end", "")
+        if end == "interrupted":
             warnings.warn("interrupted: the model is what was learned so far", stacklevel=3)
+        if end.startswith("stopped at the limit"):
+            steps = model.summary["iterations"]
+            message = f"{end}, {steps}, before it converged; raise max_iterations or tolerance"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return model
+
+    @property
+    def n_iter_(self) -> int:
+        """Iterations of the solver, all decision functions together."""
+        summary = self._fitted_model().summary
+        if "iterations" not in summary:
+            raise AttributeError(f"{type(self).__name__} counts no iterations")
+        return int(summary["iterations"])
 
     def _fitted_model(self) -> Model:
         check_is_fitted(self, "model_")
