@@ -277,12 +277,17 @@ typedef struct esp_parameter_info {
 } esp_parameter_info;
 ESP_API const char *esp_kernel_name(size_t index, const char **help);
 ESP_API const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter);
+/* Whether it works on columns of this type. */
+ESP_API bool esp_kernel_takes(size_t index, esp_column_type type);
 
 /* Writes K(rows[i], cols[j]) to gram[i * count(cols) + j], which the caller owns; `cols` may be NULL or equal
  * to `rows`, then the matrix is symmetric to the last bit. A value that does not fit a double is
  * ESP_ERR_RANGE and names the pair. O(matched vertices) per row for tree kernels. */
 ESP_API esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
                             const esp_run *run, double *gram, esp_error *err);
+/* The same in single precision, for half the memory: values are computed in double precision and rounded. */
+ESP_API esp_status esp_gram_single(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
+                                   const esp_run *run, float *gram, esp_error *err);
 /* Writes K(x, x) of every example. */
 ESP_API esp_status esp_gram_diagonal(const esp_kernel *kernel, const esp_dataset *data, const esp_run *run,
                                      double *diagonal, esp_error *err);

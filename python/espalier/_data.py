@@ -11,24 +11,23 @@ there is one reader and one set of messages. What a column holds is decided by a
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from numbers import Real
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _espalier
 from ._core import QUIET, Run, decode, encode, encode_path
-from ._trees import Tree, kind_of, to_brackets
+from ._expression import Columns
+from ._targets import as_list, encode_value
+from ._trees import kind_of
+from ._values import all_numbers, describe, is_number, is_vector, list_of, quote, write_column
 
-_quote = json.JSONEncoder(ensure_ascii=False).encode
 _JSON_NUMBER = r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?"
+_ANY = Columns()
 _DEFAULT_NAMES = {"tree": "tree", "sequence": "words", "vector": "x"}
-# Which kinds of values (see _kind) a column may hold.
-_ALLOWED = {"tree": {"tree", "text", "words"}, "sequence": {"text", "words"}, "vector": {"vector"}}
 
 
 class Dataset(Sequence[Any]):
@@ -112,7 +111,7 @@ def lines_of(data: Dataset, start: int = 0, stop: int | None = None, *, targets:
         fields[label] = ["0"] * len(rows)
     for number, (name, kind) in enumerate(data.columns.items()):
         values = [decode(_espalier.dataset_text(data._handle, number, i)) for i in rows]
-        fields[name] = values if kind == "vector" else list(map(_quote, values))
+        fields[name] = values if kind == "vector" else list(map(quote, values))
     return encode(_join(fields))
 
 
@@ -129,7 +128,7 @@ def parse_lines(lines: bytes, label: str | None, name: str = "X") -> Dataset:
 
 def _target_json(text: str, number: bool) -> str:
     if not number:
-        return _quote(text)
+        return quote(text)
     return text if re.fullmatch(_JSON_NUMBER, text) else repr(float(text))  # "+1" and ".5" are none of JSON's
 
 
@@ -162,15 +161,30 @@ def read(
     return Dataset(handle)
 
 
+def write(data: Any, path: str | os.PathLike[str], *, y: Any = None, format: str = "auto") -> None:
+    """Writes examples as a data file, which appears complete or not at all; :func:`read` and the command line read it.
+
+    ``data`` is a :class:`Dataset`, with its targets, or whatever stands for ``X``, such as a list of trees or of rows
+    with named columns; ``y`` are targets for these, numbers or strings. The format is found by the ending of ``path``
+    (docs/formats.md).
+    """
+    targets = None
+    if y is not None:
+        own = enumerate(as_list(y).tolist())
+        targets = [quote(value) if isinstance(value, str) else encode_value(value, i) for i, value in own]
+    _espalier.dataset_write(to_dataset(data, targets, name="data")._handle, encode_path(path), encode(format))
+
+
 # ------------------------------------------------------------------- columns
 
 
 def to_dataset(
-    X: Any, targets: Sequence[str] | None = None, *, columns: Sequence[str] = (), run: Run = QUIET, name: str = "X"
+    X: Any, targets: Sequence[str] | None = None, *, columns: Columns = _ANY, run: Run = QUIET, name: str = "X"
 ) -> Dataset:
     """The examples ``X`` with targets, which are JSON values; ``name`` stands for ``X`` in messages.
 
-    ``columns`` are the names that the kernel has for columns: a list that has none takes the first of them.
+    ``columns`` are those of the kernel: a list that has no names takes the first of theirs, and what the kernel takes
+    decides what the values are where they could be several things.
     """
     if isinstance(X, Dataset) and targets is None:
         return X
@@ -196,14 +210,14 @@ def _target_name(columns: Container[str], labelled: bool) -> str | None:
 
 def _line_form(names: Iterable[str]) -> str:
     """A line of JSON with a place for the value of each field."""
-    return "{" + ",".join(_quote(name).replace("%", "%%") + ":%s" for name in names) + "}\n"
+    return "{" + ",".join(quote(name).replace("%", "%%") + ":%s" for name in names) + "}\n"
 
 
 def _join(fields: Mapping[str, Sequence[str]]) -> str:
     """Columns of JSON values as lines."""
     if len(fields) == 1:
         ((name, values),) = fields.items()
-        prefix = "{" + _quote(name) + ":"
+        prefix = "{" + quote(name) + ":"
         return prefix + ("}\n" + prefix).join(values) + "}\n"
     form = _line_form(fields)
     return "".join([form % row for row in zip(*fields.values(), strict=True)])
@@ -222,30 +236,34 @@ def _parse(lines: bytes | bytearray, target: str | None, run: Run, name: str) ->
         raise ValueError(f"{name}[{int(place[1]) - 1}]: {str(error)[place.end() :]}") from None
 
 
-def _table(X: Any, wanted: Sequence[str], name: str) -> dict[str, list[str]]:
+def _table(X: Any, wanted: Columns, name: str) -> dict[str, list[str]]:
     """The columns of X as JSON values by name."""
-    raw = None if hasattr(X, "tocsr") else _named_columns(X, name)  # some sparse matrices are dicts, too
+    raw = None if hasattr(X, "tocsr") else _named_columns(X, wanted, name)  # some sparse matrices are dicts, too
     named = isinstance(X, Dataset) or raw is None or not set(raw).isdisjoint(wanted)
-    if raw is not None and not named and all(map(_all_numbers, raw.values())):
+    if raw is not None and not named and all(map(all_numbers, raw.values())):
         # A table of numbers is a matrix, unless its columns are asked for by name.
         X, raw = [dict(zip(raw, row, strict=True)) for row in zip(*raw.values(), strict=True)], None
     if raw is None:
-        kind, values = _column(X, name)
+        kind, values = write_column(X, name, wanted.holds(None))
         if isinstance(X, (list, tuple)) and X:
             _refuse_number(X[0], name)
         return {wanted[0] if wanted else _DEFAULT_NAMES[kind]: values}
     lengths = {len(values) for values in raw.values()}
     if len(lengths) > 1:
         raise ValueError(f"the columns of {name} have different lengths: {', '.join(map(str, sorted(lengths)))}")
-    return {column: _column(values, f"{name}[{column!r}]")[1] for column, values in raw.items()}
+    only = wanted.holds(None) if len(raw) == 1 else ""
+    return {
+        column: write_column(values, f"{name}[{column!r}]", wanted.holds(column) or only)[1]
+        for column, values in raw.items()
+    }
 
 
 def _refuse_number(first: Any, name: str) -> None:
-    if _is_number(first):
+    if is_number(first):
         raise ValueError(f"{name}[0] is a number; an example is a tree, a sequence or a vector, be it of one number")
 
 
-def _named_columns(X: Any, name: str) -> dict[str, list[Any]] | None:
+def _named_columns(X: Any, wanted: Columns, name: str) -> dict[str, list[Any]] | None:
     """The columns of a table (pandas, polars, pyarrow, a dict of lists, a list of dicts); None if X is no table."""
     if isinstance(X, Dataset):
         return {
@@ -255,17 +273,22 @@ def _named_columns(X: Any, name: str) -> dict[str, list[Any]] | None:
     if hasattr(X, "column_names") and hasattr(X, "column"):
         return {str(column): X.column(column).to_pylist() for column in X.column_names}
     if hasattr(X, "columns") and hasattr(X, "__getitem__"):
-        return {str(column): _list_of(X[column]) for column in X.columns}
+        return {str(column): list_of(X[column]) for column in X.columns}
     if isinstance(X, Mapping):
-        return {str(column): _list_of(values) for column, values in X.items()}
-    if not isinstance(X, (list, tuple)) or not X or not _is_row(X[0]):
+        return {str(column): list_of(values) for column, values in X.items()}
+    if not isinstance(X, (list, tuple)) or not X or not _is_row(X[0], wanted):
         return None
     return _rows_to_columns(X, name)
 
 
-def _is_row(value: Any) -> bool:
-    """Whether an example is a row of named columns."""
-    return isinstance(value, Mapping) and not _is_vector(value) and kind_of(value) != "dict"
+def _is_row(value: Any, wanted: Columns) -> bool:
+    """Whether an example is a row of named columns. For a kernel over trees that names none, a dict without a tree in
+    it is a JSON document."""
+    if not isinstance(value, Mapping) or is_vector(value) or kind_of(value) == "dict":
+        return False
+    if wanted.holds(None) != "tree" or not value.keys().isdisjoint([*wanted, "tree"]):
+        return True
+    return any(kind_of(part) not in (None, "json", "nested") or type(part) is tuple for part in value.values())
 
 
 def _rows_to_columns(rows: Sequence[Any], name: str) -> dict[str, list[Any]]:
@@ -279,163 +302,7 @@ def _rows_to_columns(rows: Sequence[Any], name: str) -> dict[str, list[Any]]:
 
 def _check_row(row: Any, columns: Mapping[str, Any], name: str, at: int) -> None:
     if not isinstance(row, Mapping):
-        raise ValueError(f"{name}[0] is a row of named columns, but {name}[{at}] is {_describe(row)}")
+        raise ValueError(f"{name}[0] is a row of named columns, but {name}[{at}] is {describe(row)}")
     if row.keys() != columns.keys():
         first, here = ", ".join(columns), ", ".join(map(str, row))
         raise ValueError(f"the columns of {name}[{at}] are {here or 'none'}; those of {name}[0] are {first}")
-
-
-def _list_of(values: Any) -> list[Any]:
-    for method in ("to_list", "tolist"):
-        if hasattr(values, method):
-            made = getattr(values, method)()
-            return made if isinstance(made, list) else [made]
-    return list(values)
-
-
-# -------------------------------------------------------------------- values
-
-
-def _column(values: Any, name: str) -> tuple[str, list[str]]:
-    """What a column holds ("tree", "sequence" or "vector") and its values as JSON."""
-    if hasattr(values, "tocsr"):
-        return "vector", _sparse_rows(values, name)
-    if hasattr(values, "__array__") and not isinstance(values, np.generic):
-        values = np.asarray(values)
-    if isinstance(values, np.ndarray) and values.dtype.kind in "buifc":
-        return "vector", _dense_rows(values, name)
-    if isinstance(values, (str, bytes, Tree)) or not isinstance(values, Iterable):
-        raise ValueError(f"{name} is {_describe(values)}; a list of examples is needed")
-    examples = values if isinstance(values, (list, tuple)) else _list_of(values)
-    if all(issubclass(kind, str) for kind in set(map(type, examples))):
-        first = next((text for text in examples if text), "")
-        return "tree" if first.startswith("(") else "sequence", list(map(_quote, examples))
-    return _mixed_column(examples, name)
-
-
-def _mixed_column(examples: Sequence[Any], name: str) -> tuple[str, list[str]]:
-    kinds = [_kind(value, name, i) for i, value in enumerate(examples)]
-    # A list of words is a tree if it stands among trees.
-    trees = "tree" in kinds or any(isinstance(x, str) and x.startswith("(") for x in examples)
-    column = "tree" if trees else "vector" if kinds[0] == "vector" else "sequence"
-    for i, kind in enumerate(kinds):
-        if kind not in _ALLOWED[column]:
-            j = next(j for j, other in enumerate(kinds) if other in _ALLOWED[column])
-            raise _two_kinds(name, j, _describe(examples[j]), i, examples[i])
-    return column, [_write(column, value, name, i) for i, value in enumerate(examples)]
-
-
-def _two_kinds(name: str, at: int, what: str, other: int, value: Any) -> ValueError:
-    return ValueError(
-        f"{name}[{at}] is {what}, but {name}[{other}] is {_describe(value)}; "
-        "all examples of a column must be of one kind: trees, sequences or vectors"
-    )
-
-
-def _write(column: str, value: Any, name: str, at: int) -> str:
-    """A value of a column that holds trees, sequences or vectors, as JSON."""
-    try:
-        return _tree(value) if column == "tree" else _vector(value) if column == "vector" else _sequence(value)
-    except ValueError as error:
-        raise ValueError(f"{name}[{at}]: {error}") from None
-
-
-def _kind(value: Any, name: str, at: int) -> str:
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if _is_vector(value):
-        return "vector"
-    if type(value) in (list, tuple) and all(isinstance(item, str) for item in value):
-        return "words"
-    if value is None or isinstance(value, (bytes, bool, np.bool_)) or kind_of(value) is None:
-        raise ValueError(f"{name}[{at}] is {_describe(value)}; an example is a tree, a sequence or a vector")
-    return "tree"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
-
-
-def _is_vector(value: Any) -> bool:
-    if type(value) in (list, tuple):
-        return bool(value) and all(map(_is_number, value))
-    if isinstance(value, Mapping):
-        return all(map(_is_number, value.values()))
-    return _is_number(value)
-
-
-def _all_numbers(values: Iterable[Any]) -> bool:
-    return all(map(_is_number, values))
-
-
-def _describe(value: Any) -> str:
-    # Never the value itself: its repr may recurse, or fill the screen.
-    if value is None:
-        return "None"
-    if isinstance(value, str):
-        return "a bracket string" if value.startswith("(") else "a string"
-    article = "an" if type(value).__name__[0] in "aeiouAEIOU" else "a"
-    return f"{article} {type(value).__name__}" + (" of numbers" if _is_vector(value) and not _is_number(value) else "")
-
-
-def _tree(value: Any) -> str:
-    return _quote(value if isinstance(value, str) else to_brackets(value))
-
-
-_TO_ESCAPE = re.compile(r"[ \t\n\r\v\f|(\\]")
-
-
-def _sequence(value: Any) -> str:
-    if isinstance(value, str):
-        return _quote(value)
-    if "" in value:
-        raise ValueError("a token is an empty string; tokens have at least one character")
-    return _quote(" ".join(_TO_ESCAPE.sub(r"\\\g<0>", token) for token in value))
-
-
-def _number(value: Any) -> str:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"a value is {_shown(number)}; the values of vectors must be finite")
-    return repr(number)
-
-
-def _shown(number: float) -> str:
-    return "NaN" if math.isnan(number) else str(float(number))
-
-
-def _vector(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ",".join(f"{_quote(str(key))}:{_number(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return "[" + ",".join(map(_number, value)) + "]"
-    return _number(value)
-
-
-def _dense_rows(matrix: np.ndarray[Any, Any], name: str) -> list[str]:
-    if matrix.ndim != 2:
-        raise ValueError(f"{name} is an array of {matrix.ndim} dimension(s); two are needed: examples and features")
-    if matrix.dtype.kind == "c":
-        raise ValueError(f"{name} is an array of complex numbers. Complex data not supported: real ones are needed")
-    if matrix.shape[1] == 0:
-        raise ValueError(f"{name} has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.")
-    wrong = np.argwhere(~np.isfinite(matrix))
-    if len(wrong):
-        i, k = wrong[0]
-        raise ValueError(f"{name}[{i}, {k}] is {_shown(matrix[i, k])}; the values of vectors must be finite")
-    return list(map(json.dumps, matrix.astype(float).tolist()))
-
-
-def _sparse_rows(matrix: Any, name: str) -> list[str]:
-    rows = matrix.tocsr()
-    rows.sum_duplicates()
-    if not np.isfinite(rows.data).all():
-        raise ValueError(f"{name} has values that are NaN or inf; the values of vectors must be finite")
-
-    def row(start: int, end: int) -> Iterator[str]:
-        for k in range(start, end):
-            yield f'"{rows.indices[k]}":{float(rows.data[k])!r}'
-
-    return ["{" + ",".join(row(a, b)) + "}" for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)]

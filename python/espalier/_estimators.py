@@ -19,175 +19,22 @@ An estimator without targets takes the same without ``y``; an iterator then give
 
 from __future__ import annotations
 
-import os
-import warnings
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.base import OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from . import _espalier
-from ._core import Progress, Run, encode
-from ._data import Dataset, to_dataset
+from ._core import Progress
+from ._data import to_dataset
 from ._kernel import Kernel, as_kernel
+from ._learner import Classifier, Learner
 from ._model import Model
-from ._tags import ExampleTags
-from ._targets import (
-    class_texts,
-    decode_classes,
-    encode_classes,
-    merge_classes,
-    places,
-    weights_of,
-    weights_text,
-)
-from ._training import bare_data, class_data, number_data
+from ._targets import encode_classes, merge_classes
 
 Array = np.ndarray[Any, Any]
-
-
-class _Learner(ExampleTags, BaseEstimator):
-    """What all learners share: settings, and the model in and out."""
-
-    _learner: str
-    _settings: tuple[str, ...]  # the parameters that are settings of the library
-    _estimators: ClassVar[list[type[_Learner]]] = []  # all that can be fitted, for models that are loaded
-
-    model_: Model
-    kernel: str | Kernel
-    threads: int
-    memory: int
-    progress: Progress | None
-
-    def __init_subclass__(cls, **arguments: Any) -> None:
-        super().__init_subclass__(**arguments)
-        if "_settings" in cls.__dict__:
-            _Learner._estimators.append(cls)
-
-    @classmethod
-    def _suits(cls, model: Model) -> bool:
-        """Whether it can be what has learned this model."""
-        return cls._learner == model.learner
-
-    def _run(self) -> Run:
-        return Run.of(self.threads, self.memory, self.progress, share=2)
-
-    def _fit_run(self, data: Dataset) -> Run:
-        return self._run()
-
-    def _predict_run(self) -> Run:
-        return self._run()
-
-    def _pairs(self, **replaced: object) -> list[tuple[bytes, bytes]]:
-        """The settings as the library takes them."""
-        pairs = []
-        for name in self._settings:
-            value = replaced.get(name, getattr(self, name))
-            pairs.append((encode(name.replace("_", "-")), encode(_setting_text(name, value))))
-        return pairs
-
-    def _class_data(self, X: Any, y: Any) -> tuple[Dataset, Array]:
-        return class_data(X, y, as_kernel(self.kernel).columns, self._run())
-
-    def _number_data(self, X: Any, y: Any) -> Dataset:
-        return number_data(X, y, as_kernel(self.kernel).columns, self._run())
-
-    def _train(self, data: Dataset) -> Model:
-        kernel, run = as_kernel(self.kernel), self._fit_run(data)
-        kernel._warn(data)
-        learner = encode(self._learner)
-        model = Model(_espalier.train(learner, kernel._handle, data._handle, self._pairs(), *run))
-        if model.summary.get("end") == "interrupted":
-            warnings.warn("interrupted: the model is what was learned so far", stacklevel=3)
-        return model
-
-    def _fitted_model(self) -> Model:
-        check_is_fitted(self, "model_")
-        return self.model_
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model as a file, which appears complete or not at all; :func:`espalier.load` and the command line
-        read it. Parameters that are no settings of the library, such as ``threads``, are not in it."""
-        self._fitted_model().save(path)
-
-    def _adopt(self, model: Model) -> None:
-        """Becomes the estimator that has learned this model."""
-        self.kernel = model.kernel
-        for name, text in model.settings.items():
-            own = name.replace("-", "_")
-            if own in self._settings:
-                setattr(self, own, _setting_value(_kinds(self._learner).get(name, "whole"), text))
-        self.model_ = model
-
-
-def _setting_text(name: str, value: object) -> str:
-    if name == "class_weight":
-        return weights_text(value)
-    if isinstance(value, (bool, np.bool_)):
-        return "1" if value else "0"
-    if isinstance(value, (float, np.floating)):
-        return repr(float(value))
-    return str(value)
-
-
-def _kinds(learner: str) -> dict[str, str]:
-    """What the values of a learner's settings are; the seed, a whole number, is in no table."""
-    return {name: kind for own, _, table in _espalier.learners() if own == learner for name, _, _, _, kind in table}
-
-
-def _setting_value(kind: str, text: str) -> object:
-    if kind == "weights":
-        return weights_of(text)
-    if kind == "flag":
-        return text == "1"
-    if kind == "whole":
-        return int(text)
-    return float(text) if kind == "number" else text
-
-
-class _Classifier(ClassifierMixin, _Learner):
-    """What learners of classes share: labels, and scores in scikit-learn's shapes."""
-
-    classes_: Array
-
-    def _places(self, model: Model) -> Array:
-        return places(class_texts(self.classes_), model.classes)
-
-    def predict(self, X: Any) -> Array:
-        """The class of each example."""
-        model = self._fitted_model()
-        return self.classes_[self._places(model)[model.predict(X, "classes", self._predict_run())]]
-
-    def decision_function(self, X: Any) -> Array:
-        """The scores of each example: one for each class, in the order of ``classes_``; of two that of the second."""
-        model = self._fitted_model()
-        scores = model.predict(X, "scores", self._predict_run())
-        order = self._places(model)
-        if scores.shape[1] == 1:
-            return scores[:, 0] if order[1] == 1 else -scores[:, 0]
-        return _in_order(scores, order)
-
-    def _chances(self, X: Any) -> Array:
-        model = self._fitted_model()
-        chances = model.predict(X, "probabilities", self._predict_run())
-        if chances.size and chances[0, 0] < 0:
-            raise ValueError("the model was trained without probabilities; fit it again with probability=True")
-        return _in_order(chances, self._places(model))
-
-    def _adopt(self, model: Model) -> None:
-        super()._adopt(model)
-        self.classes_ = decode_classes(model.classes)
-
-
-def _in_order(columns: Array, order: Array) -> Array:
-    """Columns in the library's order put into ours."""
-    if np.array_equal(order, np.arange(len(order))):
-        return columns
-    out = np.empty_like(columns)
-    out[:, order] = columns
-    return out
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -196,7 +43,7 @@ def _has_probabilities(estimator: Any) -> bool:
     return True
 
 
-class SVC(_Classifier):
+class SVC(Classifier):
     """A support vector machine for classes.
 
     ``C``: the cost of an error. ``positive_weight``: a factor of C for positive examples. ``class_weight``:
@@ -277,7 +124,7 @@ class SVC(_Classifier):
         return logarithms
 
 
-class SVR(RegressorMixin, _Learner):
+class SVR(RegressorMixin, Learner):
     """Support vector regression for numbers.
 
     ``C``: the cost of an error. ``epsilon``: errors up to this cost nothing. ``tolerance``: when to stop.
@@ -336,7 +183,7 @@ class SVR(RegressorMixin, _Learner):
         return self._fitted_model().predict(X, "scores", self._run())[:, 0]
 
 
-class DagPerceptron(_Classifier):
+class DagPerceptron(Classifier):
     """A perceptron that sees one example after the other and keeps its trees as one DAG.
 
     ``epochs``: how often ``fit`` goes through all examples; ``partial_fit`` goes once. ``average``: predict with the
@@ -450,7 +297,7 @@ class DagPerceptron(_Classifier):
         return state
 
 
-class OneClassSVM(OutlierMixin, _Learner):
+class OneClassSVM(OutlierMixin, Learner):
     """A one-class support vector machine: which examples are unlike most. It needs no targets.
 
     ``nu``: the part of the training examples that may lie outside, about. ``tolerance``: when to stop. ``inducing``,
@@ -498,7 +345,7 @@ class OneClassSVM(OutlierMixin, _Learner):
     def fit(self, X: Any, y: Any = None) -> OneClassSVM:
         """Learns from examples: a list, a data file or an iterator. ``y`` is there for pipelines and is not looked
         at."""
-        self.model_ = self._train(self._data(X))
+        self.model_ = self._train(self._bare_data(X))
         self.offset_ = 0.0
         return self
 
@@ -520,8 +367,5 @@ class OneClassSVM(OutlierMixin, _Learner):
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> Array:
         """Learns from examples and says which of them are unlike most: -1, else 1."""
-        data = self._data(X)  # once, since an iterator cannot be gone through twice
+        data = self._bare_data(X)  # once, since an iterator cannot be gone through twice
         return self.fit(data).predict(data)
-
-    def _data(self, X: Any) -> Dataset:
-        return bare_data(X, as_kernel(self.kernel).columns, self._run())

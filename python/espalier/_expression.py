@@ -17,7 +17,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
+from copy import copy
 from typing import NamedTuple
+
+from . import _espalier
 
 _QUOTED = r'"(?:\\.|[^"\\])*"'
 _NUMBER = r"[0-9][0-9.]*(?:e[-+]?[0-9]+)?"
@@ -44,11 +48,36 @@ class Leaf(NamedTuple):
     column: str | None
 
 
+class Columns(list[str]):
+    """The columns that an expression names, in their order, and what they have to hold."""
+
+    def __init__(self, leaves: Sequence[Leaf] = ()) -> None:
+        super().__init__(dict.fromkeys(leaf.column for leaf in leaves if leaf.column is not None))
+        takes = {name: set(types) for name, types in _espalier.kernel_takes()}
+        self._types: dict[str | None, set[str]] = {}
+        for leaf in leaves:
+            self._types[leaf.column] = self._types.get(leaf.column, {*takes[leaf.kernel]}) & takes[leaf.kernel]
+
+    def also(self, name: str | None) -> Columns:
+        """These and one more, which no kernel is over; None for no more."""
+        columns = copy(self)
+        columns.extend([] if name is None else [name])
+        return columns
+
+    def holds(self, column: str | None) -> str:
+        """``"tree"`` or ``"sequence"`` if all kernels over this column take nothing else, else an empty string. None
+        stands for the only column of a list: all kernels are over it."""
+        types = self._types.get(column, set())
+        if column is None:
+            types = set.intersection(*self._types.values()) if self._types else set()
+        return next(iter(types)) if len(types) == 1 else ""
+
+
 class Scan(NamedTuple):
     """What an expression, as the library prints it, consists of."""
 
     values: dict[str, Value]
-    columns: list[str]  # that it names, in their order
+    columns: Columns
     leaves: list[Leaf]
 
 
@@ -85,8 +114,7 @@ def scan(text: str) -> Scan:
                 at = match.end()
             found.extend(reversed(waiting[-1]))
             waiting[-1].clear()
-    columns = dict.fromkeys(leaf.column for leaf in leaves if leaf.column is not None)
-    return Scan(_names(found, leaves), list(columns), leaves)
+    return Scan(_names(found, leaves), Columns(leaves), leaves)
 
 
 def _scan_leaf(text: str, start: re.Match[str], found: list[Value], leaves: list[Leaf]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,14 +19,22 @@ Bounds = Mapping[str, tuple[float, float] | str]
 
 _OWN = ("expression", "bounds_by_name", "threads", "memory", "progress")
 
+# Where the values of a kernel grow exponentially with a parameter, it has a smaller upper bound than others.
+_MOST = {"lambda": 1.0, "lambda1": 1.0, "lambda2": 1.0, "mu": 1.0, "terminal": 10.0}
+_TOO_LARGE = 1e300
+
 
 class GPKernel(GenericKernelMixin, ProcessKernel):
     """A kernel expression as a kernel of ``sklearn.gaussian_process``, for lists of trees, sequences or vectors.
 
     Its hyperparameters are the numbers of the expression that can be learned, by the names of docs/gp.md: ``"lambda"``,
     ``"lambda.NP"``, ``"sst(src).lambda"``, ``"weight"``. They have bounds, which ``bounds_by_name`` can replace:
-    ``{"lambda": (0.01, 1), "alpha": "fixed"}``. Kernels can be added and multiplied with those of scikit-learn, such
-    as ``WhiteKernel``.
+    ``{"lambda": (0.01, 2), "alpha": "fixed"}``. ``lambda`` and ``mu`` are at most 1 otherwise: beyond, values grow
+    exponentially with the size of trees. Kernels can be added and multiplied with those of scikit-learn, such as
+    ``WhiteKernel``.
+
+    A step of the optimiser to where the gradient does not fit a number gets a likelihood so low that the optimiser
+    turns back. Where it starts or ends at such values, that is an ``espalier.RangeError``, a ``ValueError``.
 
     A gradient is a matrix of all pairs for each hyperparameter, so that this is for some hundred examples;
     :class:`espalier.GPRegressor` learns the same without these matrices. ``threads``, ``memory`` and ``progress`` are
@@ -92,7 +101,7 @@ class GPKernel(GenericKernelMixin, ProcessKernel):
         """As scikit-learn lists them."""
         own = self.bounds_by_name or {}
         return [
-            Hyperparameter(name, "numeric", own.get(name, (min(low, value), max(high, value))))
+            Hyperparameter(name, "numeric", own.get(name, (min(low, value), max(min(high, _most(name)), value))))
             for name, value, low, high in self._table()
         ]
 
@@ -146,17 +155,31 @@ class GPKernel(GenericKernelMixin, ProcessKernel):
 
     # ------------------------------------------------------------- values
 
+    _climbed = False  # a gradient was computed: the next is that of a step
+    _refused: tuple[str, ValueError] | None = None  # the expression of a step whose gradient was too large, and why
+
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         kernel = self._kernel
         if not eval_gradient:
+            if self._refused is not None and self._refused[0] == self.expression:
+                raise self._refused[1]  # the optimiser has ended there: the likelihood was made up
             return kernel._gram(X, None if Y is X else Y)
         if Y is not None:
             raise ValueError("Gradient can only be evaluated when Y is None.")
         data, table, free = kernel.dataset(X), self._table(), self._free()
         gradient = np.empty((len(data), len(data), len(table)))
-        _espalier.gram_gradient(kernel._handle, data._handle, gradient, *kernel._run())
+        try:
+            _espalier.gram_gradient(kernel._handle, data._handle, gradient, *kernel._run())
+            values = kernel._gram(data, None)
+        except _espalier.RangeError as error:
+            if not self._climbed:
+                raise
+            # Not infinite: from there L-BFGS-B would not come back.
+            self._refused = self.expression, error
+            return _TOO_LARGE * np.eye(len(data)), np.zeros((len(data), len(data), len(free)))
+        self._climbed = True
         gradient *= [value for _, value, _, _ in table]  # by the logarithms
-        return kernel._gram(data, None), gradient if len(free) == len(table) else gradient[:, :, free]
+        return values, gradient if len(free) == len(table) else gradient[:, :, free]
 
     def diag(self, X: Any) -> Array:
         """The value of each example with itself."""
@@ -168,3 +191,9 @@ class GPKernel(GenericKernelMixin, ProcessKernel):
 
     def __repr__(self) -> str:
         return f"GPKernel({self.expression!r})"
+
+
+def _most(name: str) -> float:
+    """The upper bound of a hyperparameter, be it ``"mu"``, ``"lambda.NP"`` or ``"sst(src)#2.lambda"``."""
+    found = re.match(r"(?:\w+\(.*?\)(?:#\d+)?\.)?(\w+)", name)
+    return _MOST.get(found[1], np.inf) if found else np.inf

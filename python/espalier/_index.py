@@ -80,8 +80,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Index:
         """Prepares examples: a list or a table, an iterator, a data file, or what :func:`espalier.read_code` gives."""
         kernel = as_kernel(self.kernel)
-        columns = [*kernel.columns, *([self.id] if self.id is not None else [])]
-        data = bare_data(X, columns, self._run())
+        data = bare_data(X, kernel.columns.also(self.id), self._run())
         field = None if self.id is None else encode(self.id)
         self._adopt(_espalier.index_new(kernel._handle, data._handle, field, *self._run()))
         self._fitted: Dataset | None = data
@@ -133,8 +132,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         return Run.of(self.threads, self.memory, self.progress)
 
     def _dataset(self, X: Any) -> Any:
-        columns = scan(self.kernel_).columns
-        return bare_data(X, columns + ([self._field] if self._field is not None else []), self._run())
+        return bare_data(X, scan(self.kernel_).columns.also(self._field), self._run())
 
     # ---------------------------------------------------------- searching
 

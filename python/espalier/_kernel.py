@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _espalier
 from ._core import Progress, Run, decode, encode
 from ._data import Dataset, to_dataset
-from ._expression import Scan, read_value, replace, scan, write_value
+from ._expression import Columns, Scan, read_value, replace, scan, write_value
 from ._tags import ExampleTags
 from ._trees import Tree
 
@@ -26,11 +26,18 @@ class Kernel:
     example with itself. Of two single examples the value is a number. A kernel can be given to scikit-learn wherever
     that takes a function, such as ``sklearn.svm.SVC(kernel=K)``.
 
+    ``K(X, Y, out=array)`` writes into an array of float64 or float32, such as a ``numpy.memmap``, which may be larger
+    than memory; ``K(X, Y, dtype="float32")`` makes one of half the size. ``norm(...)`` of equal examples is exactly 1,
+    and never more.
+
     The numbers of the expression are parameters by name, for :meth:`set_params` and for grids (``"kernel__lambda"``):
     those of kernels as they are called, weights ``weight``, exponents ``power``. What several kernels have is named
     with its kernel and column, ``"sst(src).lambda"`` and ``"sst(tgt).lambda"``, or ``"sst()#1.lambda"`` and
     ``"sst()#2.lambda"`` where these are the same; ``"lambda"`` then sets all of them. Several weights are
-    ``"weight.1"`` and ``"weight.2"``. These are the names that the command line uses, too.
+    ``"weight.1"`` and ``"weight.2"``. These are the names that the command line uses, too. :meth:`parameters` lists
+    them with their ranges.
+
+    Kernels add and multiply: ``K1 + 0.5*K2``, ``K1*K2``, ``K1**2``. Equal ones have the same full text.
 
     ``threads``: 0 is one per core; results never depend on it. ``memory``: bytes that a result may take, 0 for what the
     machine has. ``progress``: a function of the stage and the fraction that is done, called now and then.
@@ -64,7 +71,7 @@ class Kernel:
         return decode(_espalier.kernel_text(self._handle))
 
     @property
-    def columns(self) -> list[str]:
+    def columns(self) -> Columns:
         """The columns that the expression names."""
         return self._scan().columns
 
@@ -76,19 +83,27 @@ class Kernel:
 
     # ------------------------------------------------------------- values
 
-    def __call__(self, X: Any, Y: Any = None) -> Any:
-        if _is_example(X) and (Y is None or _is_example(Y)):
+    def __call__(self, X: Any, Y: Any = None, *, out: Array | None = None, dtype: Any = None) -> Any:
+        if out is None and dtype is None and _is_example(X) and (Y is None or _is_example(Y)):
             return float(self._gram([X], None if Y is None or Y is X else [Y])[0, 0])
-        return self._gram(X, None if Y is X else Y)
+        return self._gram(X, None if Y is X else Y, out, dtype)
 
-    def _gram(self, X: Any, Y: Any) -> Array:
+    def _gram(self, X: Any, Y: Any, out: Array | None = None, dtype: Any = None) -> Array:
         run = self._run()
+        kind = _precision(out, dtype)
         rows = self.dataset(X)
         cols = None if Y is None else self.dataset(Y, name="Y")
         self._warn(rows)
-        gram = np.empty((len(rows), len(rows if cols is None else cols)))
-        _espalier.gram(self._handle, rows._handle, None if cols is None else cols._handle, gram, *run)
-        return gram
+        shape = len(rows), len(rows if cols is None else cols)
+        if out is None:
+            _check_size(shape, kind, run.memory)
+            out = np.empty(shape, kind)
+        else:
+            _check_out(out, shape)
+            run = run._replace(memory=0)  # it is there already, and may be a file
+        second = None if cols is None else cols._handle
+        _espalier.gram(self._handle, rows._handle, second, out, kind == np.float32, *run)
+        return out
 
     def diag(self, X: Any) -> Array:
         """The value of each example with itself."""
@@ -160,10 +175,89 @@ class Kernel:
     def __repr__(self) -> str:
         return self.expression
 
+    # ------------------------------------------------------------- algebra
+
+    def _with(self, other: Any, form: str) -> Any:
+        """A kernel made of this and another, or a number; threads, memory and progress are those of this one."""
+        if isinstance(other, Kernel):
+            right = f"({other.expression})"
+        elif isinstance(other, (int, float, np.integer, np.floating)) and not isinstance(other, bool):
+            right = repr(float(other))
+        else:
+            return NotImplemented
+        text = form.format(f"({self.expression})", right)
+        return Kernel(text, threads=self.threads, memory=self.memory, progress=self.progress)
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(other, "{} + {}") if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(other, "{} * {}" if isinstance(other, Kernel) else "{1}*{0}")
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._with(other, "{1}*{0}")
+
+    def __pow__(self, exponent: Any) -> Any:
+        if not isinstance(exponent, (int, np.integer)) or isinstance(exponent, bool):
+            return NotImplemented
+        return self._with(1, f"{{}}^{int(exponent)}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kernel) and self.text == other.text
+
+    def __hash__(self) -> int:  # scikit-learn looks for it among the names of its own
+        return hash(self.text)
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """The numbers of the expression with ``name``, ``value``, ``default``, the ``range`` that is allowed, and
+        ``help``; weights and powers have the last three empty."""
+        table = {(kernel, row[0]): row for kernel, _, rows in _espalier.kernels() for row in rows}
+        found, text = self._scan(), self.text
+        rows = []
+        for name, value in found.values.items():
+            kernel = found.leaves[value.leaf].kernel if value.leaf >= 0 else ""
+            _, default, span, help, _ = table.get((kernel, value.name.partition(".")[0]), ("", "", "", "", ""))
+            given = read_value(text[value.start : value.end])
+            rows.append({"name": name, "value": given, "default": default, "range": span, "help": help})
+        return rows
+
 
 def _is_example(X: Any) -> bool:
     """Whether it is one example and not a list of them; scikit-learn compares pairs of rows now and then."""
     return isinstance(X, (str, Tree)) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "iuf")
+
+
+def _precision(out: Any, dtype: Any) -> np.dtype[Any]:
+    if out is not None and not isinstance(out, np.ndarray):
+        raise ValueError(f"out is a {type(out).__name__}; allowed is an array of float64 or float32")
+    try:
+        kind = np.dtype((float if out is None else out.dtype) if dtype is None else dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float64, np.float32):
+        what = "dtype" if out is None else "the dtype of out"
+        raise ValueError(f"{what} is {kind}; allowed are float64 and float32")
+    if out is not None and out.dtype != kind:
+        raise ValueError(f"out has the dtype {out.dtype}, but dtype is {kind}")
+    return kind
+
+
+def _check_out(out: Array, shape: tuple[int, int]) -> None:
+    if out.shape != shape:
+        raise ValueError(f"out has the shape {out.shape}; the matrix has {shape}")
+    if not (out.flags.c_contiguous and out.flags.writeable and out.flags.aligned):
+        raise ValueError("out is read-only, or its rows do not stand one after the other in memory (C order)")
+
+
+def _check_size(shape: tuple[int, int], kind: np.dtype[Any], limit: int) -> None:
+    needed = shape[0] * shape[1] * kind.itemsize
+    if limit and needed > limit:
+        raise MemoryError(
+            f"a Gram matrix of {shape[0]} x {shape[1]} takes {needed / 1e9:.3g} GB; the limit is {limit / 1e9:.3g} GB. "
+            "Without it in memory: K(X, out=numpy.memmap(...)), blocks K(X[a:b], X) or espalier.dask.gram; "
+            "SVC(solver='folded') or DagPerceptron to learn from all examples; NystroemFeatures for linear models; "
+            "Index for the most similar examples"
+        )
 
 
 def as_kernel(kernel: str | Kernel) -> Kernel:

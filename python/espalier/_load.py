@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ._estimators import _Learner
+from ._learner import Learner
 from ._model import Model
 
 
@@ -15,7 +15,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     A file knows classes by their texts: they are whole numbers if all of them look so, else strings.
     """
     model = Model.read(path)
-    for kind in _Learner._estimators:
+    for kind in Learner._estimators:
         if kind._suits(model):
             estimator = kind()
             estimator._adopt(model)

@@ -9,11 +9,15 @@ from typing import Any
 import numpy as np
 
 from . import _espalier
-from ._core import QUIET, Run, decode, encode_path
-from ._data import to_dataset
+from ._core import QUIET, Run, decode, encode, encode_path
+from ._data import Dataset, to_dataset
+from ._explain import Explanation, ModelExplanation, read_example, read_model
 from ._expression import scan
+from ._trees import Tree
 
 Array = np.ndarray[Any, Any]
+
+_SIGNS = {"both": 0, "for": 1, "against": -1}
 
 
 class Model:
@@ -102,6 +106,73 @@ class Model:
         out: Array = np.empty((len(data), len(self.classes), max(count, 0)) if several else (len(data), max(count, 0)))
         _espalier.samples(self._handle, data._handle, count, seed, latent, out, *run)
         return out
+
+    _explainer: Any = None  # made when it is asked for
+
+    def explain(
+        self,
+        x: Any = None,
+        *,
+        label: str | None = None,
+        top: int = 20,
+        nodes: bool = True,
+        max_size: int = 0,
+        sign: str = "both",
+        effort: int = 0,
+        run: Run = QUIET,
+    ) -> Explanation | ModelExplanation:
+        """What decided about the example ``x`` or, without one, which features weigh most in the model; as
+        ``espalier explain`` (docs/explain.md).
+
+        ``label``: the class to speak for; of an example the predicted one unless told, of a model all. ``top``:
+        features of a list at most; an example has one list of those that push its score up and one of the others.
+        ``nodes``: also the shares of the nodes of the example's tree. ``max_size``: productions of a fragment or tokens
+        of a pattern at most; 0 for any. ``sign``: ``"for"`` or ``"against"`` leave features of a model out.
+        ``effort``: fragments that a search may grow; 0 for the library's limit.
+        """
+        for name, value, least in (("top", top, 1), ("max_size", max_size, 0), ("effort", effort, 0)):
+            if not hasattr(value, "__index__") or not least <= value < 2**63:
+                raise ValueError(f"{name} is {value!r}; allowed is a whole number >= {least}")
+        if sign not in _SIGNS:
+            raise ValueError(f"sign is {sign!r}; allowed are {', '.join(map(repr, _SIGNS))}")
+        if self._explainer is None:
+            self._explainer = _espalier.explainer_new(self._handle, *run)
+        data = None if x is None else self._example(x, run)
+        if data is not None and label is None and self.classes:
+            label = self.classes[self.predict(data, "classes", run)[0]]
+        lines = _espalier.explain(
+            self._explainer, None if data is None else data._handle, 0, None if label is None else encode(label),
+            top, max_size, _SIGNS[sign], effort, nodes and data is not None, *run,
+        )  # fmt: skip
+        return read_model(decode(lines)) if data is None else read_example(decode(lines))
+
+    def _example(self, x: Any, run: Run) -> Dataset:
+        listed = isinstance(x, (list, tuple)) and len(x) > 0 and isinstance(x[0], (str, Tree))
+        if isinstance(x, Dataset) or (listed and str(x[0]).startswith("(")):
+            raise ValueError("explain takes one example; of several: [model.explain(x) for x in X]")
+        return to_dataset([x], columns=self._columns, run=run, name="x")
+
+    def report(
+        self,
+        data: Any,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        data_name: str | None = None,
+        examples: int = 40,
+        top: int = 12,
+        run: Run = QUIET,
+    ) -> None:
+        """Writes a page (HTML) about the model to ``path``: what it is, the features that decide in it and, unless
+        ``data`` is None, how good it is on them and what decided about ``examples`` of them (docs/report.md). Data with
+        targets are a :class:`Dataset`; estimators take ``X`` and ``y``. ``data_name``: what the data are called on the
+        page. ``top``: features of a list at most."""
+        for name, value in (("examples", examples), ("top", top)):
+            if not hasattr(value, "__index__") or not 1 <= value < 2**63:
+                raise ValueError(f"{name} is {value!r}; allowed is a whole number >= 1")
+        handle = None if data is None else to_dataset(data, columns=self._columns, run=run)._handle
+        heading, called = (None if name is None else encode(name) for name in (title, data_name))
+        _espalier.report(self._handle, handle, encode_path(path), heading, called, examples, top, *run)
 
     def __reduce__(self) -> Any:
         return Model.from_bytes, (self.to_bytes(),)

@@ -25,9 +25,9 @@ from . import _espalier
 from ._core import Progress, Run, decode, encode
 from ._data import Dataset, to_dataset
 from ._device import check_device, device_for
-from ._estimators import _Classifier, _Learner
 from ._expression import leaf_name, scan
 from ._kernel import Kernel
+from ._learner import Classifier, Learner
 from ._model import Model
 
 Array = np.ndarray[Any, Any]
@@ -38,7 +38,7 @@ Priors = str | Mapping[str, tuple[float, float]]
 _LIKELIHOODS = ("log likelihood", "log likelihood bound", "log evidence")  # as the summary of a model calls them
 
 
-class _Process(_Learner):
+class _Process(Learner):
     """What both share: the settings that name hyperparameters, and what was learned."""
 
     _learner = "gp"
@@ -308,7 +308,7 @@ class GPRegressor(RegressorMixin, _Process):
         return self._noise()["noise"]
 
 
-class GPClassifier(_Classifier, _Process):
+class GPClassifier(Classifier, _Process):
     """A Gaussian process for classes: it learns the kernel and predicts probabilities.
 
     More than two classes have a latent function each, one class against the rest, which share the kernel. For the

@@ -7,32 +7,29 @@ may be forgotten; the text is packed as it grows, since trees repeat themselves,
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ._core import Run, encode
 from ._data import (
-    _ALLOWED,
+    _ANY,
     _DEFAULT_NAMES,
     Dataset,
     _check_row,
-    _describe,
     _is_row,
-    _kind,
     _line_form,
     _parse,
-    _quote,
     _refuse_number,
     _target_name,
-    _two_kinds,
-    _write,
 )
+from ._expression import Columns
+from ._values import ALLOWED, describe, kind_in_column, quote, two_kinds, write_value
 
 _BATCH = 1 << 18  # characters that are packed at once
 
 
 def stream_dataset(
-    examples: Iterable[tuple[Any, str | None]], *, columns: Sequence[str] = (), run: Run, name: str = "X"
+    examples: Iterable[tuple[Any, str | None]], *, columns: Columns = _ANY, run: Run, name: str = "X"
 ) -> Dataset:
     """Examples with their targets, which are JSON values, or with None each.
 
@@ -78,14 +75,14 @@ class _PackedLines:
 class _Rows:
     """Examples as lines; the first one says which columns there are."""
 
-    def __init__(self, first: Any, labelled: bool, wanted: Sequence[str], name: str) -> None:
+    def __init__(self, first: Any, labelled: bool, wanted: Columns, name: str) -> None:
         self._name = name
-        self._named = _is_row(first)
+        self._named = _is_row(first, wanted)
         if self._named:
-            self._columns = {str(key): _Column(f"{name}[{str(key)!r}]") for key in first}
+            self._columns = {str(key): _Column(f"{name}[{str(key)!r}]", wanted.holds(str(key))) for key in first}
         else:
             _refuse_number(first, name)
-            column = _Column(name)
+            column = _Column(name, wanted.holds(None))
             column.write(first, 0)
             self._columns = {wanted[0] if wanted else _DEFAULT_NAMES[column.holds or "sequence"]: column}
         self.target = _target_name(self._columns, labelled)
@@ -103,19 +100,20 @@ class _Rows:
 class _Column:
     """The values of a column as JSON. What it holds ("tree", "sequence" or "vector") is empty until it is known."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, wants: str) -> None:
         self._name = name
+        self._wants = wants
         self.holds = ""
         self._decided = 0, ""  # the example that has decided, and what it is
 
     def write(self, value: Any, at: int) -> str:
-        kind = _kind(value, self._name, at)
+        kind = kind_in_column(value, self._name, at, self._wants)
         if not self.holds:
             if kind == "text" and not value:
-                return _quote(value)
-            trees = kind == "tree" or (kind == "text" and value.startswith("("))
-            self.holds = "tree" if trees else "vector" if kind == "vector" else "sequence"
-            self._decided = at, _describe(value)
-        if kind not in _ALLOWED[self.holds]:
-            raise _two_kinds(self._name, *self._decided, at, value)
-        return _write(self.holds, value, self._name, at)
+                return quote(value)
+            trees = kind == "tree" or (kind == "text" and not self._wants and value.startswith("("))
+            self.holds = "tree" if trees else "vector" if kind == "vector" else self._wants or "sequence"
+            self._decided = at, describe(value)
+        if kind not in ALLOWED[self.holds]:
+            raise two_kinds(self._name, *self._decided, at, value)
+        return write_value(self.holds, value, self._name, at)

@@ -7,7 +7,7 @@ example in memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -15,16 +15,18 @@ import numpy as np
 
 from ._code import Code
 from ._core import Run
-from ._data import Dataset, _describe, read, to_dataset
+from ._data import Dataset, read, to_dataset
+from ._expression import Columns
 from ._stream import stream_dataset
 from ._targets import Labels, encode_classes, encode_value, encode_values
+from ._values import describe
 
 Array = np.ndarray[Any, Any]
 
 _END = object()
 
 
-def class_data(X: Any, y: Any, columns: Sequence[str], run: Run) -> tuple[Dataset, Array]:
+def class_data(X: Any, y: Any, columns: Columns, run: Run) -> tuple[Dataset, Array]:
     """Examples with their classes, and all classes in order."""
     data = _own_targets(X, y, run)
     if data is not None:
@@ -37,7 +39,7 @@ def class_data(X: Any, y: Any, columns: Sequence[str], run: Run) -> tuple[Datase
     return data, labels.classes()
 
 
-def number_data(X: Any, y: Any, columns: Sequence[str], run: Run) -> Dataset:
+def number_data(X: Any, y: Any, columns: Columns, run: Run) -> Dataset:
     """Examples with their numbers."""
     data = _own_targets(X, y, run)
     if data is not None:
@@ -47,9 +49,9 @@ def number_data(X: Any, y: Any, columns: Sequence[str], run: Run) -> Dataset:
     return stream_dataset(_pairs(X, y, encode_value), columns=columns, run=run)
 
 
-def bare_data(X: Any, columns: Sequence[str], run: Run) -> Dataset:
+def bare_data(X: Any, columns: Columns, run: Run) -> Dataset:
     """Examples whose targets, if they have some, do not matter."""
-    if _is_path(X):
+    if is_path(X):
         return read(X, progress=run.progress)
     if isinstance(X, Code):
         X = X.rows()
@@ -58,7 +60,8 @@ def bare_data(X: Any, columns: Sequence[str], run: Run) -> Dataset:
     return to_dataset(X, columns=columns, run=run)
 
 
-def _is_path(X: Any) -> bool:
+def is_path(X: Any) -> bool:
+    """Whether it names a data file."""
     # A bracket string is more likely a tree where a list of trees was meant.
     return isinstance(X, os.PathLike) or (isinstance(X, str) and not X.startswith("("))
 
@@ -69,9 +72,9 @@ def _own_targets(X: Any, y: Any, run: Run) -> Dataset | None:
         if X.target_name is None:
             raise ValueError("learning requires y to be passed: the data have no target")
         return X
-    if not _is_path(X) or not (y is None or isinstance(y, str)):
+    if not is_path(X) or not (y is None or isinstance(y, str)):
         if isinstance(X, os.PathLike):
-            raise ValueError(f"y is {_describe(y)}, but X is a file: y may name the field of its targets, or be None")
+            raise ValueError(f"y is {describe(y)}, but X is a file: y may name the field of its targets, or be None")
         return None
     data = read(X, target=y, progress=run.progress)
     if data.target_name is None:
@@ -83,7 +86,7 @@ def _one_by_one(X: Any, y: Any) -> bool:
     return isinstance(X, Iterator) and (y is None or isinstance(y, Iterator))
 
 
-def _beside(X: Any, targets: list[str], columns: Sequence[str], run: Run) -> Dataset:
+def _beside(X: Any, targets: list[str], columns: Columns, run: Run) -> Dataset:
     """Examples, be they from an iterator, and targets that are all there."""
     if not isinstance(X, Iterator):
         return to_dataset(X, targets, columns=columns, run=run)
@@ -98,7 +101,7 @@ def _pairs(
         for at, pair in enumerate(X):
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise ValueError(
-                    f"X[{at}] is {_describe(pair)}; without y, a pair of an example and its target is needed"
+                    f"X[{at}] is {describe(pair)}; without y, a pair of an example and its target is needed"
                 )
             yield pair[0], encode_target(pair[1], at)
         return

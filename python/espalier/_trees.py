@@ -35,6 +35,7 @@ _CONVERSIONS: dict[str, Callable[..., str]] = {
     "json": nested.from_json,
     "nltk": nested.from_nltk,
     "xml": markup.from_xml,
+    "html": markup.from_html,
     "ast": code.from_ast,
     "tree-sitter": code.from_tree_sitter,
     "spacy": dependencies.from_spacy,
@@ -72,6 +73,9 @@ def tree(obj: Any, *, kind: str | None = None, **options: Any) -> Tree:
         ``"keep"``: ``(@name value)``, in the order of names, or ``"abstract"``: ``@name`` alone. ``text``: ``"drop"``
         (unless told), ``"keep"``: a leaf for each stretch, with single blanks, ``"words"``: a leaf for each word, or
         ``"abstract"``: a leaf ``text``. ``namespaces``: whether tags keep them; false unless told.
+    ``"html"``
+        The text of a page that starts with its doctype or ``<html>`` (say ``kind="html"`` for parts of pages), or a Tag
+        of BeautifulSoup. ``attributes`` and ``text`` as for XML.
     ``"ast"``
         A node of Python's ``ast``, or source (say ``kind="ast"`` then). ``fields``: whether the names of fields are
         nodes between a node and its parts; without them trees are smaller, but some different programs look the same.
@@ -82,8 +86,9 @@ def tree(obj: Any, *, kind: str | None = None, **options: Any) -> Tree:
         have no names in many grammars. ``text``: ``"keep"`` or ``"drop"`` the text of leaves.
     ``"spacy"``, ``"stanza"``, ``"conllu"``
         A dependency parse: a Doc, Span or Token, a Sentence or Document, or the text of one sentence. ``policy``:
-        ``"grct"`` (unless told), ``"dep"`` or ``"lct"``, as docs/formats.md describes them. Several roots or
-        sentences come under a node ``ROOT``.
+        ``"grct"`` (unless told), ``"dep"`` or ``"lct"``, as docs/formats.md describes them. ``word``: ``"form"`` or
+        ``"lemma"``; ``tag``: ``"upos"`` or ``"xpos"``; ``relation``: ``"full"`` or ``"plain"``, without subtypes.
+        Several roots or sentences come under a node ``ROOT``. Sentences of the package conllu are taken, too.
 
     What holds no tree is a ``ValueError``, and so are labels that text cannot hold: empty ones, and those with NUL
     or lone surrogates. An option that the kind does not have is a ``TypeError``. Depth has no limit, but parsers of
@@ -135,6 +140,8 @@ def kind_of(obj: Any) -> str | None:
         return "tree"
     if isinstance(obj, str):
         return _kind_of_text(obj)
+    if callable(getattr(type(obj), "serialize", None)) and hasattr(obj, "metadata"):
+        return "conllu"
     if isinstance(obj, (list, tuple)):
         return "nltk" if isinstance(obj, list) and callable(getattr(obj, "label", None)) else "nested"
     if isinstance(obj, Mapping):
@@ -149,7 +156,7 @@ def _kind_of_text(text: str) -> str | None:
     if start == "(":
         return "brackets"
     if start == "<":
-        return "xml"
+        return "html" if text.lstrip(BLANKS)[:14].lower().startswith(("<!doctype html", "<html")) else "xml"
     if start and start in "{[":
         return "json"
     return "conllu" if dependencies.looks_like_conllu(text) else None
@@ -160,6 +167,8 @@ def _kind_of_object(obj: Any) -> str | None:
         # Asked of the class: some properties of spaCy's objects fail with other errors than AttributeError.
         return all(hasattr(type(obj), name) or name in getattr(obj, "__dict__", ()) for name in names)
 
+    if has("contents", "attrs", "name"):
+        return "html"
     if has("getroot") or has("tag", "attrib", "tail"):
         return "xml"
     if has("root_node") or has("type", "children", "named_children"):

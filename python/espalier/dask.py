@@ -32,9 +32,10 @@ import numpy as np
 from sklearn.base import OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ._data import Dataset, _describe, label_of, lines_of, parse_lines
+from ._data import Dataset, label_of, lines_of, parse_lines
 from ._kernel import Kernel, as_kernel
 from ._load import load
+from ._values import describe
 
 try:
     import cloudpickle
@@ -157,7 +158,7 @@ def _distributed(kernel: Kernel, X: Any, name: str) -> _Pieces:
         parts = X.to_delayed()
         sizes = (np.nan,) * len(parts)
     else:
-        raise TypeError(f"{name} is {_describe(X)}; allowed are examples, or a dask bag, array, dataframe or column")
+        raise TypeError(f"{name} is {describe(X)}; allowed are examples, or a dask bag, array, dataframe or column")
     label = "espalier-examples-" + tokenize(kernel.text, [part.key for part in parts])
     keys = [(label, i) for i in range(len(parts))]
     source = f"{label}-kernel"
@@ -232,7 +233,7 @@ def predict(model: Any, data: Any, method: str = "predict") -> Any:
         meta = _as_frame(form.empty(), data._meta.index, method, form)
         return data.map_partitions(_predict_frame, shipped, method, form, meta=meta)
     raise TypeError(
-        f"data is {_describe(data)}; allowed are a dask bag, array, dataframe and a column of one; "
+        f"data is {describe(data)}; allowed are a dask bag, array, dataframe and a column of one; "
         f"call {method} of the estimator for all else"
     )
 

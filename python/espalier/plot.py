@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ._explain import Explanation
 from ._svg import NEGATIVE, POSITIVE, arrange, shades
 from ._trees import tree as _as_tree
 
@@ -283,15 +284,22 @@ def symbol_weights(weights: Any, *, top: int = 25, ax: Axes | None = None) -> Ax
     return ax
 
 
-def tree(tree: Any, contributions: Sequence[float] | None = None, *, ax: Axes | None = None) -> Axes:
-    """A tree: anything that :func:`espalier.tree` takes. ``contributions`` has a number per node, parents before
-    children as in :meth:`espalier.Tree.walk`; nodes with positive ones are orange, with negative ones blue, the
-    larger the stronger. A very large tree shows its upper part.
+def tree(tree: Any, contributions: Sequence[float] | Explanation | None = None, *, ax: Axes | None = None) -> Axes:
+    """A tree: anything that :func:`espalier.tree` takes, or an :class:`espalier.Explanation`, whose tree is then shown.
+    ``contributions`` has a number per node, parents before children as in :meth:`espalier.Tree.walk`, or is such an
+    explanation; nodes with positive ones are orange, with negative ones blue, the larger the stronger. A very large
+    tree shows its upper part.
 
     >>> ax = tree("(S (NP she) (VP sleeps))", contributions=[1.0, 0.5, 0.0, -0.5, 0.0])
     >>> [text.get_text() for text in ax.texts]
     ['S', 'NP', 'VP', 'she', 'sleeps']
     """
+    if isinstance(tree, Explanation):
+        tree, contributions = tree.tree, tree if contributions is None else contributions
+        if tree is None:
+            raise ValueError("the explanation has no tree: the kernel has no fragments of trees, or nodes was False")
+    if isinstance(contributions, Explanation):
+        contributions = contributions.shares
     layout = arrange(_as_tree(tree))
     shade = shades(layout.total, contributions) if contributions is not None else [0.0] * layout.total
     ax = _axes(ax, (min(max(2.0, 0.115 * layout.width), 40.0), min(max(1.5, 0.55 * layout.rows), 40.0)))

@@ -1,6 +1,8 @@
 /* Datasets: read from files or memory, and looked at. */
 #include "module.h"
 
+const char *const espy_column_types[] = {"tree", "sequence", "vector"};
+
 /* "auto, jsonl, ... and srl". */
 static PyObject *format_names(void)
 {
@@ -69,18 +71,31 @@ static PyObject *dataset_read(PyObject *module, PyObject *args)
     return espy_wrap_dataset(espy_end(&call, status), data);
 }
 
+/* dataset_write(dataset, path, format) */
+static PyObject *dataset_write(PyObject *module, PyObject *args)
+{
+    (void)module;
+    espy_call call = {.progress = Py_None};
+    const esp_dataset *data;
+    const char *path, *name;
+    esp_format format;
+    if (!PyArg_ParseTuple(args, "O&yy", espy_dataset, &data, &path, &name) || !take_format(name, &format)) return NULL;
+    espy_begin(&call);
+    const esp_status status = esp_dataset_write(data, path, format, &call.error);
+    return espy_end(&call, status) ? Py_NewRef(Py_None) : NULL;
+}
+
 /* dataset_info(dataset) -> (examples, [(name, type)], target name or None, targets are numbers, bad, first bad) */
 static PyObject *dataset_info(PyObject *module, PyObject *object)
 {
     (void)module;
-    static const char *const types[] = {"tree", "sequence", "vector"};
     const esp_dataset *data;
     if (!espy_dataset(object, &data)) return NULL;
     PyObject *columns = PyList_New(0);
     bool ok = columns != NULL;
     for (size_t i = 0; ok && i < esp_dataset_columns(data); i++)
-        ok = espy_append(
-            columns, Py_BuildValue("(ys)", esp_dataset_column_name(data, i), types[esp_dataset_column_type(data, i)]));
+        ok = espy_append(columns, Py_BuildValue("(ys)", esp_dataset_column_name(data, i),
+                                                espy_column_types[esp_dataset_column_type(data, i)]));
     PyObject *info =
         !ok ? NULL
             : Py_BuildValue("(nOyOny)", (Py_ssize_t)esp_dataset_count(data), columns, esp_dataset_target_name(data),
@@ -140,10 +155,8 @@ static PyObject *dataset_text(PyObject *module, PyObject *args)
     return espy_take_text(text);
 }
 
-PyMethodDef espy_data_methods[] = {{"dataset_parse", dataset_parse, METH_VARARGS, NULL},
-                                   {"dataset_read", dataset_read, METH_VARARGS, NULL},
-                                   {"dataset_info", dataset_info, METH_O, NULL},
-                                   {"dataset_targets", dataset_targets, METH_O, NULL},
-                                   {"dataset_classes", dataset_classes, METH_O, NULL},
-                                   {"dataset_text", dataset_text, METH_VARARGS, NULL},
-                                   {NULL, NULL, 0, NULL}};
+PyMethodDef espy_data_methods[] = {
+    {"dataset_parse", dataset_parse, METH_VARARGS, NULL}, {"dataset_read", dataset_read, METH_VARARGS, NULL},
+    {"dataset_write", dataset_write, METH_VARARGS, NULL}, {"dataset_info", dataset_info, METH_O, NULL},
+    {"dataset_targets", dataset_targets, METH_O, NULL},   {"dataset_classes", dataset_classes, METH_O, NULL},
+    {"dataset_text", dataset_text, METH_VARARGS, NULL},   {NULL, NULL, 0, NULL}};

@@ -35,7 +35,7 @@ static PyObject *kernel_warning(PyObject *module, PyObject *args)
     return text == NULL ? Py_NewRef(Py_None) : espy_take_text(text);
 }
 
-/* gram(kernel, rows, columns or None, out, RUN) */
+/* gram(kernel, rows, columns or None, out, single, RUN): out is of float if `single`, else of double */
 static PyObject *gram(PyObject *module, PyObject *args)
 {
     (void)module;
@@ -43,14 +43,16 @@ static PyObject *gram(PyObject *module, PyObject *args)
     const esp_kernel *kernel;
     const esp_dataset *rows, *cols;
     PyObject *out;
+    int single;
     Py_buffer view;
-    if (!PyArg_ParseTuple(args, "O&O&O&O" ESPY_RUN, espy_kernel, &kernel, espy_dataset, &rows, espy_dataset_or_none,
-                          &cols, &out, ESPY_RUN_ARGS(&call)))
+    if (!PyArg_ParseTuple(args, "O&O&O&Op" ESPY_RUN, espy_kernel, &kernel, espy_dataset, &rows, espy_dataset_or_none,
+                          &cols, &out, &single, ESPY_RUN_ARGS(&call)))
         return NULL;
     const size_t height = esp_dataset_count(rows), width = cols != NULL ? esp_dataset_count(cols) : height;
-    if (!espy_array(out, "d", height * width, &view)) return NULL;
+    if (!espy_array(out, single ? "f" : "d", height * width, &view)) return NULL;
     espy_begin(&call);
-    const esp_status status = esp_gram(kernel, rows, cols, &call.run, view.buf, &call.error);
+    const esp_status status = single ? esp_gram_single(kernel, rows, cols, &call.run, view.buf, &call.error)
+                                     : esp_gram(kernel, rows, cols, &call.run, view.buf, &call.error);
     const bool ok = espy_end(&call, status);
     PyBuffer_Release(&view);
     return ok ? Py_NewRef(Py_None) : NULL;
@@ -185,6 +187,23 @@ static PyObject *learners(PyObject *module, PyObject *nothing)
     return table(esp_learner_name, esp_learner_setting);
 }
 
+/* kernel_takes() -> [(name, [type of column])] */
+static PyObject *kernel_takes(PyObject *module, PyObject *nothing)
+{
+    (void)module, (void)nothing;
+    PyObject *list = PyList_New(0);
+    const char *name;
+    for (size_t i = 0; list != NULL && (name = esp_kernel_name(i, NULL)) != NULL; i++) {
+        PyObject *types = PyList_New(0);
+        for (size_t t = 0; types != NULL && t < ESPY_COLUMN_TYPES; t++)
+            if (esp_kernel_takes(i, (esp_column_type)t) &&
+                !espy_append(types, PyUnicode_FromString(espy_column_types[t])))
+                Py_CLEAR(types);
+        if (types == NULL || !espy_append(list, Py_BuildValue("(sN)", name, types))) Py_CLEAR(list);
+    }
+    return list;
+}
+
 PyMethodDef espy_kernel_methods[] = {{"kernel_parse", kernel_parse, METH_VARARGS, NULL},
                                      {"kernel_text", kernel_text, METH_O, NULL},
                                      {"kernel_warning", kernel_warning, METH_VARARGS, NULL},
@@ -193,6 +212,7 @@ PyMethodDef espy_kernel_methods[] = {{"kernel_parse", kernel_parse, METH_VARARGS
                                      {"hyperparameters", hyperparameters, METH_O, NULL},
                                      {"kernel_with_values", kernel_with_values, METH_VARARGS, NULL},
                                      {"gram_gradient", gram_gradient, METH_VARARGS, NULL},
+                                     {"kernel_takes", kernel_takes, METH_NOARGS, NULL},
                                      {"kernels", kernels, METH_NOARGS, NULL},
                                      {"learners", learners, METH_NOARGS, NULL},
                                      {NULL, NULL, 0, NULL}};

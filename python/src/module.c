@@ -56,6 +56,9 @@ static PyObject *message_of(const esp_error *error)
     return longer;
 }
 
+/* A ValueError that can be told from others: with other hyperparameters the same call may succeed. */
+static PyObject *range_error;
+
 bool espy_ok(esp_status status, const esp_error *error)
 {
     if (status == ESP_OK) return true;
@@ -63,6 +66,7 @@ bool espy_ok(esp_status status, const esp_error *error)
     PyObject *type = status == ESP_ERR_MEMORY      ? PyExc_MemoryError
                      : status == ESP_ERR_IO        ? PyExc_OSError
                      : status == ESP_ERR_CANCELLED ? PyExc_KeyboardInterrupt
+                     : status == ESP_ERR_RANGE     ? range_error
                                                    : PyExc_ValueError;
     PyObject *message = message_of(error);
     /* Of a known errno Python makes the subclass, such as FileNotFoundError. */
@@ -141,7 +145,7 @@ int espy_text_or_none(PyObject *object, void *out)
 
 bool espy_array(PyObject *object, const char *format, size_t count, Py_buffer *view)
 {
-    const Py_ssize_t size = *format == 'i' ? 4 : 8;
+    const Py_ssize_t size = *format == 'i' || *format == 'f' ? 4 : 8;
     if (PyObject_GetBuffer(object, view, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE | PyBUF_FORMAT) != 0) return false;
     /* "l" is what NumPy calls the 8-byte integers of most systems. */
     const bool kind = view->format != NULL &&
@@ -199,12 +203,20 @@ bool espy_append(PyObject *list, PyObject *item)
 
 static bool fill_module(PyObject *module)
 {
-    PyMethodDef *const methods[] = {espy_data_methods,    espy_device_methods, espy_kernel_methods,
-                                    espy_model_methods,   espy_online_methods, espy_pattern_methods,
-                                    espy_process_methods, espy_search_methods};
+    PyMethodDef *const methods[] = {espy_data_methods,    espy_device_methods,  espy_explain_methods,
+                                    espy_kernel_methods,  espy_model_methods,   espy_online_methods,
+                                    espy_pattern_methods, espy_process_methods, espy_search_methods};
     for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
         if (PyModule_AddFunctions(module, methods[i]) != 0) return false;
-    return PyModule_AddStringConstant(module, "version", esp_version()) == 0;
+    if (range_error == NULL) {
+        PyObject *bases = PyTuple_Pack(2, PyExc_ValueError, PyExc_ArithmeticError);
+        range_error = bases == NULL ? NULL
+                                    : PyErr_NewExceptionWithDoc("espalier.RangeError",
+                                                                "A result does not fit a number.", bases, NULL);
+        Py_XDECREF(bases);
+    }
+    return range_error != NULL && PyModule_AddObjectRef(module, "RangeError", range_error) == 0 &&
+           PyModule_AddStringConstant(module, "version", esp_version()) == 0;
 }
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "espalier._espalier",

@@ -58,7 +58,7 @@ int espy_text_or_none(PyObject *object, void *out);
 
 /* ------------------------------------------------------------------ values */
 
-/* A C-contiguous array that can be written, of `count` items of the kind `format` ("d", "i", "q"); false with an
+/* A C-contiguous array that can be written, of `count` items of the kind `format` ("d", "f", "i", "q"); false with an
  * exception if it is another. PyBuffer_Release follows. */
 bool espy_array(PyObject *object, const char *format, size_t count, Py_buffer *view);
 
@@ -67,6 +67,10 @@ bool espy_count_hyperparameters(const esp_kernel *kernel, size_t *count);
 
 /* (name, value) pairs of bytes as settings, which borrow from `list`; PyMem_Free releases *out. */
 bool espy_settings(PyObject *list, esp_setting **out, size_t *count);
+
+/* What Python calls the types of columns, in the order of esp_column_type. */
+enum { ESPY_COLUMN_TYPES = 3 };
+extern const char *const espy_column_types[];
 
 /* Bytes, or None for NULL. */
 PyObject *espy_bytes(const char *text);
@@ -77,7 +81,7 @@ bool espy_append(PyObject *list, PyObject *item);
 
 /* ----------------------------------------------------------------- methods */
 
-extern PyMethodDef espy_data_methods[], espy_device_methods[], espy_kernel_methods[], espy_model_methods[],
-    espy_online_methods[], espy_pattern_methods[], espy_process_methods[], espy_search_methods[];
+extern PyMethodDef espy_data_methods[], espy_device_methods[], espy_explain_methods[], espy_kernel_methods[],
+    espy_model_methods[], espy_online_methods[], espy_pattern_methods[], espy_process_methods[], espy_search_methods[];
 
 #endif

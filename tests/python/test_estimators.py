@@ -6,13 +6,14 @@ import copy
 import errno
 import pickle
 import random
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import random_tree
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score, learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -454,3 +455,29 @@ def test_inducing_examples_support_the_model():
     X = [f"(S {random_tree(draw)} (K{i % 2} x))" for i in range(80)]
     for model in (SVC(inducing=15).fit(X, [i % 2 for i in range(80)]), SVR(inducing=15).fit(X, range(80))):
         assert model.model_.summary["support examples"] == "15"
+
+
+# ---------------------------------------------------------- scikit-learn's ways
+
+
+def test_what_has_not_converged_warns(questions):
+    X, y = questions
+    with pytest.warns(ConvergenceWarning, match="limit of iterations, 2, before .*; raise max_iterations"):
+        model = SVC(max_iterations=2, solver="rows").fit(X, y)
+    assert model.n_iter_ == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = SVC(solver="rows").fit(X, y)
+    assert model.n_iter_ == int(model.model_.summary["iterations"]) > 2
+    assert not hasattr(SVC(), "n_iter_")
+
+
+@pytest.mark.parametrize(
+    "theirs, ours",
+    [("n_jobs", "threads"), ("random_state", "seed"), ("max_iter", "max_iterations"), ("tol", "tolerance")],
+)
+def test_names_of_scikit_learn_get_a_hint(theirs, ours):
+    with pytest.raises(TypeError, match=f"SVC has no parameter '{theirs}'; it is called '{ours}' here"):
+        SVC(**{theirs: 1})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'max_iter'"):
+        DagPerceptron(max_iter=3)  # type: ignore[call-arg]

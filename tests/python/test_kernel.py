@@ -195,3 +195,41 @@ def test_gram_transformer_keeps_its_examples():
         GramTransformer(kernel="precomputed").fit(gram).transform(gram[:, :3])
     with pytest.raises(ValueError, match="kernel is a int"):
         GramTransformer(kernel=3).fit(TREES)  # type: ignore[arg-type]
+
+
+# -------------------------------------------------------------------- algebra
+
+
+def test_kernels_add_and_multiply():
+    X = ["(S (A a))", "(S (A b))", "(T (A a) (B b))"]
+    a, b = Kernel("norm(sst(lambda=0.3))", threads=1), Kernel("norm(ptk) + 1*sst")
+    for made, expected in (
+        (a + 0.5 * b, a(X) + 0.5 * b(X)),
+        (a * b, a(X) * b(X)),
+        (2 * (a + b) * a, 2 * (a(X) + b(X)) * a(X)),
+        (a**3, a(X) ** 3),
+        (np.float32(0.5) * b, 0.5 * b(X)),
+        (b * 2, 2 * b(X)),
+    ):
+        assert made(X) == pytest.approx(expected) and isinstance(made, Kernel)
+    assert (a + b).threads == 1 and a.expression == "norm(sst(lambda=0.3))"
+    for wrong in (lambda: a + 1, lambda: a * "x", lambda: a**0.5, lambda: a * True):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(ValueError, match="kernel expression"):
+        a * -1
+
+
+def test_equal_kernels():
+    assert Kernel("sst") == Kernel("sst(lambda=0.40)") != Kernel("sst(lambda=0.5)")
+    assert Kernel("sst") != "sst" and hash(Kernel("sst")) == hash(Kernel("sst(alpha=1)"))
+
+
+def test_parameters_with_ranges():
+    rows = {row["name"]: row for row in Kernel("2*norm(sst(lambda=0.3))^2 + ptk").parameters()}
+    assert rows["sst().lambda"]["value"] == 0.3 and rows["sst().lambda"]["default"] == "0.4"
+    assert rows["mu"]["range"] == "a number > 0" and "height" in rows["mu"]["help"]
+    assert rows["weight"]["value"] == 2 and rows["power"]["value"] == 2 and rows["weight"]["range"] == ""
+    assert rows.keys() == Kernel("2*norm(sst(lambda=0.3))^2 + ptk").get_params().keys() - {
+        "expression", "threads", "memory", "progress",
+    }  # fmt: skip

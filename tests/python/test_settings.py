@@ -8,7 +8,7 @@ import pytest
 
 import espalier
 from espalier import _espalier
-from espalier._estimators import _Learner, _setting_value
+from espalier._learner import Learner, setting_value
 
 TABLES = {name: {row[0].replace("-", "_"): row for row in table} for name, _, table in _espalier.learners()}
 
@@ -32,11 +32,11 @@ WITHOUT = {
 
 
 def test_every_learner_has_an_estimator():
-    assert {kind._learner for kind in _Learner._estimators} == set(TABLES)
-    assert all(kind.__name__ in espalier.__all__ for kind in _Learner._estimators)
+    assert {kind._learner for kind in Learner._estimators} == set(TABLES)
+    assert all(kind.__name__ in espalier.__all__ for kind in Learner._estimators)
 
 
-@pytest.mark.parametrize("kind", _Learner._estimators, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", Learner._estimators, ids=lambda kind: kind.__name__)
 def test_settings_are_those_of_the_table(kind):
     wanted = TABLES[kind._learner].keys() - WITHOUT.get(kind.__name__, set())
     assert set(kind._settings) - {"seed"} == wanted
@@ -47,5 +47,5 @@ def test_settings_are_those_of_the_table(kind):
             assert default == 1
             continue
         _, text, _, _, setting = TABLES[kind._learner][name]
-        assert default == _setting_value(setting, text), name
-        assert type(default) is type(_setting_value(setting, text)), name
+        assert default == setting_value(setting, text), name
+        assert type(default) is type(setting_value(setting, text)), name

@@ -218,7 +218,6 @@ BAD: dict[str, tuple[Callable[[], Iterator[Any]], str]] = {
     "a number": (lambda: iter([(1.5, 0)]), r"X\[0\] is a number; an example is"),
     "broken": (lambda: iter([("(A a)", 0), ("(A b", 1)]), r"X\[1\]: the string ends inside a tree"),
     "two kinds": (lambda: iter([("(A a)", 0), ([1.0], 1)]), r"X\[0\] is a bracket string, but X\[1\] is a list of num"),
-    "late trees": (lambda: iter([(["A"], 0), (espalier.tree("(A b)"), 1)]), r"X\[0\] is a list, but X\[1\] is a Tree"),
     "late vector": (lambda: iter([("", 0), ([1.0], 1)]), r"X\[1\]: "),
     "columns": (lambda: iter([({"t": "(A a)"}, 0), ({"u": "(A b)"}, 1)]), r"the columns of X\[1\] are u; those of X\["),
     "a row": (lambda: iter([({"t": "(A a)"}, 0), ("(A b)", 1)]), r"X\[0\] is a row of named columns, but X\[1\] is"),

@@ -323,6 +323,26 @@ static void test_overflow_of_combinations(void **state)
     esp_dataset_free(data);
 }
 
+static void test_single_precision(void **state)
+{
+    (void)state;
+    esp_dataset *data = dataset_of("{\"x\": [1, 2]}\n{\"x\": [0.3, 4]}\n{\"x\": [1, 2]}\n");
+    esp_kernel *kernel = kernel_of("norm(linear)"), *large = kernel_of("1e39*linear");
+    double gram[9];
+    float half[9];
+    esp_error err = {0};
+    assert_ok(esp_gram(kernel, data, NULL, NULL, gram, &err), "gram", &err);
+    assert_ok(esp_gram_single(kernel, data, NULL, NULL, half, &err), "gram", &err);
+    for (size_t i = 0; i < 9; i++) assert_true(half[i] == (float)gram[i]);
+    assert_true(gram[2] == 1.0); /* equal examples, but for rounding */
+    assert_int_equal(esp_gram_single(large, data, NULL, NULL, half, &err), ESP_ERR_RANGE);
+    const esp_run run = {.memory = 35}; /* the matrix takes 36 */
+    assert_int_equal(esp_gram_single(kernel, data, NULL, &run, half, &err), ESP_ERR_MEMORY);
+    esp_kernel_free(kernel);
+    esp_kernel_free(large);
+    esp_dataset_free(data);
+}
+
 /* Roots over 1100 pre-terminals, of which `changed` words differ, next to a vector: with lambda = 1 the fragments of
  * the root alone, 2^1100, are too many for a number, and norm(sst) of two trees is 2^-(difference of changed). */
 static esp_dataset *huge_examples(const size_t *changed, const double (*x)[2], const char *second, size_t count)
@@ -389,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_wrong_expressions),
         cmocka_unit_test(test_wrong_columns),
         cmocka_unit_test(test_overflow_of_combinations),
+        cmocka_unit_test(test_single_precision),
         cmocka_unit_test(test_norm_of_huge_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

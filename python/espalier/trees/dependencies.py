@@ -76,8 +76,23 @@ def looks_like_conllu(text: str) -> bool:
     return first is not None and first.group().count("\t") == 9
 
 
-def from_conllu(text: str, *, policy: str = "grct") -> str:
-    """The text of one sentence in CoNLL-U."""
+def _choose_fields(word: str, tag: str, relation: str) -> None:
+    choose("word", word, ("form", "lemma"))
+    choose("tag", tag, ("upos", "xpos"))
+    choose("relation", relation, ("full", "plain"))
+
+
+def _relation(name: str | None, relation: str) -> str:
+    """The relation, plain without its subtype: ``nsubj`` of ``nsubj:pass``."""
+    return (name if not name or relation == "full" else name.partition(":")[0]) or "_"
+
+
+def from_conllu(
+    text: Any, *, policy: str = "grct", word: str = "form", tag: str = "upos", relation: str = "full"
+) -> str:
+    """The text of one sentence in CoNLL-U, or a sentence of the package conllu."""
+    _choose_fields(word, tag, relation)
+    text = text if isinstance(text, str) else text.serialize()
     words: list[Word] = []
     ended = False
     for number, line in enumerate(text.split("\n"), 1):  # splitlines would also end lines at characters of forms
@@ -91,17 +106,17 @@ def from_conllu(text: str, *, policy: str = "grct") -> str:
             raise ValueError(
                 f"line {number}: a second sentence; a tree is made of one, so split the text at blank lines"
             )
-        word = _read_word(line, number, len(words) + 1)
-        if word is not None:
-            words.append(word)
+        read = _read_word(line, number, len(words) + 1, (1 if word == "form" else 2, 3 if tag == "upos" else 4))
+        if read is not None:
+            words.append(read._replace(rel=_relation(read.rel, relation)))
     return from_words(words, policy)
 
 
-def _read_word(line: str, number: int, expected: int) -> Word | None:
+def _read_word(line: str, number: int, expected: int, columns: tuple[int, int]) -> Word | None:
     fields = line.split("\t")
     if len(fields) != 10:
         raise ValueError(f"line {number}: {len(fields)} fields between TABs; a line of CoNLL-U has 10")
-    index, form, upos, head, rel = (fields[i] for i in (0, 1, 3, 6, 7))
+    index, form, upos, head, rel = (fields[i] for i in (0, *columns, 6, 7))
     if _RANGE.fullmatch(index):
         return None
     if not _NUMBER.fullmatch(index) or int(index) != expected:
@@ -116,8 +131,9 @@ def _read_word(line: str, number: int, expected: int) -> Word | None:
 # ------------------------------------------------------------ spaCy, stanza
 
 
-def from_spacy(obj: Any, *, policy: str = "grct") -> str:
+def from_spacy(obj: Any, *, policy: str = "grct", word: str = "form", tag: str = "upos", relation: str = "full") -> str:
     """A Doc, a Span, or a Token with all that depends on it."""
+    _choose_fields(word, tag, relation)
     tokens = list(obj.subtree if hasattr(obj, "subtree") and hasattr(obj, "dep_") else obj)
     tokens = [token for token in tokens if not getattr(token, "is_space", False)]
     if tokens and not any(token.dep_ for token in tokens):
@@ -131,17 +147,28 @@ def from_spacy(obj: Any, *, policy: str = "grct") -> str:
         # Roots are their own heads; the head of a span's root is outside of it.
         return 0 if above.i == token.i else place.get(above.i, 0)
 
-    return from_words([Word(t.text, t.pos_ or "_", t.dep_ or "_", head(t)) for t in tokens], policy)
+    def label(token: Any) -> str:
+        return str(token.text if word == "form" else token.lemma_ or "_")
+
+    def part(token: Any) -> str:
+        return (token.pos_ if tag == "upos" else token.tag_) or "_"
+
+    return from_words([Word(label(t), part(t), _relation(t.dep_, relation), head(t)) for t in tokens], policy)
 
 
-def from_stanza(obj: Any, *, policy: str = "grct") -> str:
+def from_stanza(
+    obj: Any, *, policy: str = "grct", word: str = "form", tag: str = "upos", relation: str = "full"
+) -> str:
     """A Sentence, or a Document."""
+    _choose_fields(word, tag, relation)
     words: list[Word] = []
     for sentence in getattr(obj, "sentences", None) or [obj]:
         before = len(words)
-        for word in sentence.words:
-            if word.head is None:
-                raise ValueError(f"word {word.id} has no head; the stanza pipeline needs the processor depparse")
-            head = before + word.head if word.head else 0
-            words.append(Word(word.text, word.upos or "_", word.deprel or "_", head))
+        for own in sentence.words:
+            if own.head is None:
+                raise ValueError(f"word {own.id} has no head; the stanza pipeline needs the processor depparse")
+            label = own.text if word == "form" else own.lemma
+            part = own.upos if tag == "upos" else own.xpos
+            head = before + own.head if own.head else 0
+            words.append(Word(label or "_", part or "_", _relation(own.deprel, relation), head))
     return from_words(words, policy)

@@ -52,9 +52,15 @@ size_t espi_first_op(const esp_kernel *kernel, size_t op)
     return op;
 }
 
+/* Equal examples have a normalised value of 1 but for rounding, which depends on what else is computed with them; so
+ * what is as near to 1 is 1. Searches (src/search) look at as many digits. */
+static const double ROUNDING = 0x1p-41;
+
+static inline double normal(double v) { return fabs(fabs(v) - 1.0) < ROUNDING ? copysign(1.0, v) : v; }
+
 HOT static void times_scales(double *restrict v, const double *restrict scale, double factor, size_t n)
 {
-    for (size_t j = 0; j < n; j++) v[j] = v[j] * factor * scale[j];
+    for (size_t j = 0; j < n; j++) v[j] = normal(v[j] * factor * scale[j]);
 }
 
 static void normalise(const espi_bound *b, size_t op, const espi_slice *s, double *v)
@@ -125,7 +131,7 @@ static esp_status run_wide(espi_workspace *w, size_t op, espi_side side_i, size_
         }
         case ESPI_NORM: {
             const espi_wide x = b->norm[k].self[side_i][i], y = b->norm[k].self[side_j][j];
-            const double unit = x.m > 0.0 && y.m > 0.0 ? espi_wide_normalise(stack[top - 1], x, y) : 0.0;
+            const double unit = x.m > 0.0 && y.m > 0.0 ? normal(espi_wide_normalise(stack[top - 1], x, y)) : 0.0;
             stack[top - 1] = espi_wide_of(unit);
             break;
         }

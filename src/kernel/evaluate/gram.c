@@ -5,6 +5,10 @@
 #include "base/status.h"
 #include "kernel/evaluate/bound.h"
 
+#include <float.h>
+#include <math.h>
+#include <stdatomic.h>
+
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -115,18 +119,65 @@ static esp_status fill(const espi_bound *bound, const esp_run *run, double *gram
     return espi_gram_blocks(bound, run, place, &m, err);
 }
 
+static esp_status check_size(const esp_dataset *rows, const esp_dataset *cols, size_t item, const esp_run *run,
+                             esp_error *err)
+{
+    const double bytes = (double)rows->rows * (double)cols->rows * (double)item;
+    char need[32], limit[32];
+    if (run == NULL || run->memory == 0 || bytes <= (double)run->memory) return ESP_OK;
+    return espi_fail(err, ESP_ERR_MEMORY, "a Gram matrix of %zu x %zu takes %s; the limit is %s", rows->rows,
+                     cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
+}
+
 esp_status esp_gram(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols, const esp_run *run,
                     double *gram, esp_error *err)
 {
     espi_bound *bound = NULL;
     if (cols == NULL) cols = rows;
-    const double bytes = (double)rows->rows * (double)cols->rows * sizeof *gram;
-    char need[32], limit[32];
-    if (run != NULL && run->memory > 0 && bytes > (double)run->memory)
-        return espi_fail(err, ESP_ERR_MEMORY, "a Gram matrix of %zu x %zu takes %s; the limit is %s", rows->rows,
-                         cols->rows, espi_size_text(bytes, need), espi_size_text((double)run->memory, limit));
-    esp_status status = espi_bind(kernel, rows, cols, run, &bound, err);
+    esp_status status = check_size(rows, cols, sizeof *gram, run, err);
+    if (status == ESP_OK) status = espi_bind(kernel, rows, cols, run, &bound, err);
     if (status == ESP_OK) status = fill(bound, run, gram, err);
+    espi_bound_free(bound);
+    return status;
+}
+
+typedef struct single {
+    const espi_bound *bound;
+    float *gram;
+    atomic_bool beyond; /* a value is too large for a float */
+} single;
+
+static void place_single(void *context, const double *rows, size_t width, size_t first, size_t last)
+{
+    single *m = context;
+    const size_t n = m->bound->count[ESPI_COLS];
+    for (size_t i = first; i < last; i++) {
+        const double *row = rows + (i - first) * width;
+        const size_t end = m->bound->symmetric ? i + 1 : n;
+        for (size_t j = 0; j < end; j++) {
+            if (fabs(row[j]) > (double)FLT_MAX) atomic_store(&m->beyond, true);
+            m->gram[i * n + j] = (float)row[j];
+        }
+    }
+    for (size_t j = 0; j + 1 < last && m->bound->symmetric; j++)
+        for (size_t i = j < first ? first : j + 1; i < last; i++)
+            m->gram[j * n + i] = (float)rows[(i - first) * width + j];
+}
+
+esp_status esp_gram_single(const esp_kernel *kernel, const esp_dataset *rows, const esp_dataset *cols,
+                           const esp_run *run, float *gram, esp_error *err)
+{
+    single m = {.gram = gram};
+    espi_bound *bound = NULL;
+    if (cols == NULL) cols = rows;
+    esp_status status = check_size(rows, cols, sizeof *gram, run, err);
+    if (status == ESP_OK) status = espi_bind(kernel, rows, cols, run, &bound, err);
+    m.bound = bound;
+    if (status == ESP_OK) status = espi_gram_blocks(bound, run, place_single, &m, err);
+    if (status == ESP_OK && atomic_load(&m.beyond))
+        status =
+            espi_fail(err, ESP_ERR_RANGE,
+                      "a value is too large for single precision; take a smaller lambda (or weight), or norm(...)");
     espi_bound_free(bound);
     return status;
 }

@@ -40,6 +40,11 @@ const char *esp_kernel_name(size_t index, const char **help)
     return NULL;
 }
 
+bool esp_kernel_takes(size_t index, esp_column_type type)
+{
+    return esp_kernel_name(index, NULL) != NULL && espi_kernels[index]->takes[type];
+}
+
 const esp_parameter_info *esp_kernel_parameter(size_t index, size_t parameter)
 {
     if (esp_kernel_name(index, NULL) == NULL) return NULL;
