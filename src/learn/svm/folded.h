@@ -84,9 +84,9 @@ typedef struct espi_folded_outcome { /* of moving variables */
 
 typedef struct espi_folded {
     const esp_kernel *kernel;
-    const esp_dataset *data;
-    bool *column;        /* of the data: whether the kernel uses it */
-    const uint32_t *row; /* of the data, per example */
+    const esp_dataset *data; /* from which espi_folded_sum_place takes what is held */
+    bool *column;            /* of the data: whether the kernel uses it */
+    const uint32_t *row;     /* of the sum, per example */
     espi_folded_sum *sum;
     const esp_run *run;
     size_t examples, problems;
@@ -104,7 +104,6 @@ typedef struct espi_folded {
     double *score, *change;  /* member m, problem p: score[m * problems + p]; change of the coefficient */
     double *local;           /* scratch of espi_folded_descend, per thread */
     espi_folded_outcome *outcome; /* per problem */
-    double *coefficient;          /* scratch, per problem */
 } espi_folded;
 
 static inline double espi_folded_bias(const espi_folded *f, const espi_folded_problem *p)
@@ -120,7 +119,7 @@ static inline double espi_folded_violation(const espi_folded_problem *p, size_t 
     return p->alpha[k] > 0.0 ? gradient : 0.0;
 }
 
-/* A dataset of some examples; `copier` as for espi_copier_dataset. */
+/* A dataset of some examples, which are held (espi_folded_sum_hold); `copier` as for espi_copier_dataset. */
 esp_status espi_folded_copy(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
                             esp_dataset **out, esp_error *err);
 /* Puts active examples in an order in which those that are alike stand together, for so many blocks. */
@@ -163,7 +162,7 @@ typedef struct espi_folded_checkpoint {
     espi_folded_record *record; /* per problem of the training; of those that are done */
     double saved, took;         /* when the last was written, and how long it took, in seconds */
 } espi_folded_checkpoint;
-esp_status espi_folded_digest(const espi_training *training, const esp_kernel *kernel, const esp_dataset *data,
+esp_status espi_folded_digest(const espi_training *training, const esp_kernel *kernel, const espi_folded_sum *sum,
                               uint64_t *digest, esp_error *err);
 /* Writes it, unless the last is quite new. `first`: the first of the problems that are learned. */
 esp_status espi_folded_save(espi_folded_checkpoint *c, const espi_folded *f, const espi_training *t, size_t first,

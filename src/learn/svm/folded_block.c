@@ -69,7 +69,23 @@ static bool share_out(espi_folded *f, const uint32_t *example, size_t blocks)
 esp_status espi_folded_copy(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
                             esp_dataset **out, esp_error *err)
 {
-    return espi_copier_dataset(copier, f->data, f->column, f->row, example, count, out, err);
+    uint32_t *row = espi_alloc(count, sizeof *row);
+    *out = NULL;
+    if (row == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < count; i++) row[i] = espi_folded_sum_place(f->sum, f->row[example[i]]);
+    const esp_status status = espi_copier_dataset(copier, f->data, f->column, row, NULL, count, out, err);
+    espi_free(row);
+    return status;
+}
+
+static esp_status hold(const espi_folded *f, const uint32_t *example, size_t count, esp_error *err)
+{
+    uint32_t *row = espi_alloc(count, sizeof *row);
+    if (row == NULL) return espi_no_memory(err);
+    for (size_t i = 0; i < count; i++) row[i] = f->row[example[i]];
+    const esp_status status = espi_folded_sum_hold(f->sum, row, count, err);
+    espi_free(row);
+    return status;
 }
 
 static esp_status fill_block(const espi_folded *f, espi_folded_block *block, espi_copier **copier, esp_error *err)
@@ -94,7 +110,8 @@ esp_status espi_folded_blocks_make(espi_folded *f, esp_error *err)
     size_t actives = 0;
     for (size_t i = 0; example != NULL && i < f->examples; i++)
         if (f->active[i]) example[actives++] = (uint32_t)i;
-    esp_status status = example == NULL ? espi_no_memory(err) : espi_folded_order(f, example, blocks, err);
+    esp_status status = example == NULL ? espi_no_memory(err) : hold(f, example, actives, err);
+    if (status == ESP_OK) status = espi_folded_order(f, example, blocks, err);
     if (status == ESP_OK && !share_out(f, example, blocks)) status = espi_no_memory(err);
     espi_free(example);
     for (size_t i = 0; status == ESP_OK && i < f->blocks; i++) status = fill_block(f, &f->block[i], &copier, err);

@@ -16,7 +16,6 @@ static void free_course(espi_course *s)
     espi_free(f->active);
     espi_free(f->near);
     espi_free(f->column);
-    espi_free(f->coefficient);
     espi_free(s->chunk);
 }
 
@@ -29,9 +28,7 @@ static bool take_memory(espi_course *s)
     f->active = espi_alloc_zero(f->examples, sizeof *f->active);
     f->near = espi_alloc_zero(f->examples, sizeof *f->near);
     f->column = espi_alloc(f->data->columns, sizeof *f->column);
-    f->coefficient = espi_alloc(f->problems, sizeof *f->coefficient);
-    return s->chunk != NULL && f->problem != NULL && f->active != NULL && f->near != NULL && f->column != NULL &&
-           f->coefficient != NULL;
+    return s->chunk != NULL && f->problem != NULL && f->active != NULL && f->near != NULL && f->column != NULL;
 }
 
 /* Poses the problems; the variables start where the training says. */
@@ -222,7 +219,7 @@ esp_status espi_folded_fit(espi_training *t, const esp_kernel *kernel, const esp
     if (status == ESP_OK && t->checkpoint != NULL) {
         checkpoint.record = espi_alloc_zero(t->fit->outputs, sizeof *checkpoint.record);
         status = checkpoint.record == NULL ? espi_no_memory(err)
-                                           : espi_folded_digest(t, kernel, data, &checkpoint.digest, err);
+                                           : espi_folded_digest(t, kernel, sum, &checkpoint.digest, err);
     }
     if (status == ESP_OK) status = run_courses(t, &parts, t->checkpoint != NULL ? &checkpoint : NULL, run, err);
     espi_free(checkpoint.record);
