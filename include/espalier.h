@@ -74,9 +74,10 @@ typedef struct esp_run {
      * may share it. Results agree with those of the processor's cores to about 1e-9. */
     esp_device *device;
     /* Where it is not NULL, all processes of the group make this call, in the same order and with the same arguments.
-     * esp_gram_file, esp_predict, esp_cross_validate and esp_tune divide the work among them, and all of them get the
-     * whole result; where kernel, data or settings differ it is ESP_ERR_PARAM. All other calls do all of it everywhere.
-     * It must outlive the call. */
+     * esp_gram_file, esp_predict, esp_cross_validate, esp_tune and esp_search divide the work among them, and all of
+     * them get the whole result; where kernel, data or settings differ it is ESP_ERR_PARAM. With esp_dataset_read_share
+     * and esp_train_share each has a part of the data. All other calls do all of it everywhere. It must outlive the
+     * call. */
     esp_group *group;
 } esp_run;
 

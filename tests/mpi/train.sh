@@ -39,7 +39,7 @@ shows_work()
 {
     "${mpi[@]}" -n 2 ./espalier "${learn[@]}" --mpi -v -o out.model data.jsonl 2>said
     cat said
-    grep -q "rank 1 on $(hostname): [0-9]* examples; [0-9]* scores in .* held; gave .* MB, took" said && grep -q 'relative gap' said
+    grep -q "rank 1 on $(hostname): [0-9]* examples; [0-9]* scores and [0-9]* kernel values in .* held; gave .* MB, took" said && grep -q 'relative gap' said
 }
 check "train: who does what" shows_work
 rm -f out.model

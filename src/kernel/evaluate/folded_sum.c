@@ -246,14 +246,20 @@ void espi_folded_sum_clear(espi_folded_sum *s)
         for (size_t i = 0; i < s->kernel->leaves; i++) s->kernel->leaf[i].class->folding->clear(s->part[i]);
 }
 
-esp_status espi_folded_sum_hold(espi_folded_sum *s, const uint32_t *row, size_t count, esp_error *err)
+esp_status espi_folded_sum_grams(espi_folded_sum *s, espi_gram_block *block, size_t blocks, const esp_run *run,
+                                 esp_error *err)
 {
-    return s->shares != NULL ? espi_shares_hold(s->shares, row, count, err) : ESP_OK;
+    esp_status status = ESP_OK;
+    if (s->shares != NULL) return espi_shares_grams(s->shares, block, blocks, err);
+    for (size_t i = 0; status == ESP_OK && i < blocks; i++)
+        status = espi_block_fill(s->kernel, s->data, &block[i], run, err);
+    return status;
 }
 
-uint32_t espi_folded_sum_place(const espi_folded_sum *s, uint32_t row)
+esp_status espi_folded_sum_alike(espi_folded_sum *s, const espi_alike *alike, const esp_run *run, esp_error *err)
 {
-    return s->shares != NULL ? espi_shares_row(s->shares, row) : row;
+    return s->shares != NULL ? espi_shares_alike(s->shares, alike, err)
+                             : espi_alike_find(s->kernel, s->data, alike, run, err);
 }
 
 bool espi_folded_sum_digest(const espi_folded_sum *s, uint64_t *digest)

@@ -8,7 +8,7 @@
 #ifndef ESPI_KERNEL_EVALUATE_FOLDED_SUM_H
 #define ESPI_KERNEL_EVALUATE_FOLDED_SUM_H
 
-#include "kernel/expression/kernel.h"
+#include "kernel/evaluate/alike.h"
 
 typedef struct espi_folded_sum espi_folded_sum;
 struct espi_shares;
@@ -39,10 +39,10 @@ esp_status espi_folded_sum_add(espi_folded_sum *sum, const uint32_t *row, size_t
                                esp_error *err);
 /* All coefficients are 0 again, and no example is kept. */
 void espi_folded_sum_clear(espi_folded_sum *sum);
-/* Brings rows here, where they are divided among ranks; and where in the data of this process one is that was brought
- * or has a coefficient. */
-esp_status espi_folded_sum_hold(espi_folded_sum *sum, const uint32_t *row, size_t count, esp_error *err);
-uint32_t espi_folded_sum_place(const espi_folded_sum *sum, uint32_t row);
+/* Kernel values among rows of the data (alike.h). */
+esp_status espi_folded_sum_grams(espi_folded_sum *sum, espi_gram_block *block, size_t blocks, const esp_run *run,
+                                 esp_error *err);
+esp_status espi_folded_sum_alike(espi_folded_sum *sum, const espi_alike *alike, const esp_run *run, esp_error *err);
 /* A number that tells apart what the kernel sees of the data; the same where they are divided. False if memory is out.
  */
 bool espi_folded_sum_digest(const espi_folded_sum *sum, uint64_t *digest);

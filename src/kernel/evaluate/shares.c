@@ -13,7 +13,7 @@ enum {
     ADD_MOST = 1 << 15   /* coefficients */
 };
 
-typedef enum command_kind { SUM_NEW, SUM_FREE, CLEAR, HOLD, SCORE, SCORE_HELD, ADD, END } command_kind;
+typedef enum command_kind { SUM_NEW, SUM_FREE, CLEAR, HOLD, SCORE, SCORE_HELD, ADD, GRAMS, ALIKE, END } command_kind;
 
 typedef struct command { /* followed by its bytes: numbers of examples or runs of them, coefficients */
     uint64_t kind, count, size;
@@ -200,6 +200,8 @@ static esp_status obey(espi_shares *s, const command *c, const void *bytes, esp_
     case ADD: /* coefficients, then numbers, so that both are aligned */
         return do_add(s, (const uint32_t *)(const void *)((const double *)bytes + count * s->outputs), count, bytes,
                       err);
+    case GRAMS: return espi_shares_do_grams(s, number, NULL, err);
+    case ALIKE: return espi_shares_do_alike(s, number, NULL, err);
     case END: break;
     }
     return ESP_OK;
@@ -362,3 +364,43 @@ esp_status espi_shares_add(espi_shares *s, const uint32_t *example, size_t count
 }
 
 size_t espi_shares_bytes(const espi_shares *s) { return s->sum != NULL ? espi_folded_sum_bytes(s->sum) : 0; }
+
+esp_status espi_shares_grams(espi_shares *s, espi_gram_block *block, size_t blocks, esp_error *err)
+{
+    size_t total = 0, at = 0;
+    esp_status status = ESP_OK;
+    for (size_t b = 0; status == ESP_OK && b < blocks; total += block[b++].count)
+        status = espi_shares_hold(s, block[b].row, block[b].count, err);
+    const size_t size = (1 + blocks + total) * sizeof(uint32_t);
+    uint32_t *number = espi_alloc(size, 1);
+    if (status == ESP_OK && number == NULL) status = espi_no_memory(err);
+    if (status == ESP_OK) {
+        number[at++] = (uint32_t)blocks;
+        for (size_t b = 0; b < blocks; b++) number[at++] = (uint32_t)block[b].count;
+        for (size_t b = 0; b < blocks; b++)
+            for (size_t i = 0; i < block[b].count; i++) number[at++] = s->place[block[b].row[i]];
+        status = tell(s, GRAMS, at, number, size, err);
+    }
+    if (status == ESP_OK) status = espi_shares_do_grams(s, number, block, err);
+    espi_free(number);
+    return noted(s, status);
+}
+
+esp_status espi_shares_alike(espi_shares *s, const espi_alike *a, esp_error *err)
+{
+    const size_t size = (2 + a->pivots + a->count) * sizeof(uint32_t);
+    size_t at = 0;
+    uint32_t *number = espi_alloc(size, 1);
+    esp_status status = number == NULL ? espi_no_memory(err) : espi_shares_hold(s, a->pivot, a->pivots, err);
+    if (status == ESP_OK) status = espi_shares_hold(s, a->row, a->count, err);
+    if (status == ESP_OK) {
+        number[at++] = (uint32_t)a->pivots;
+        number[at++] = (uint32_t)a->count;
+        for (size_t i = 0; i < a->pivots; i++) number[at++] = s->place[a->pivot[i]];
+        for (size_t i = 0; i < a->count; i++) number[at++] = s->place[a->row[i]];
+        status = tell(s, ALIKE, at, number, size, err);
+    }
+    if (status == ESP_OK) status = espi_shares_do_alike(s, number, a, err);
+    espi_free(number);
+    return noted(s, status);
+}

@@ -4,6 +4,7 @@
  *
  *     score     every rank scores examples of its own share, and rank 0 gets the numbers
  *     hold      examples are sent to all ranks, as trees, sequences and vectors; they are "held" from then on
+ *     gram      kernel values among held examples, some rows by each rank
  *     add       coefficients of held examples change in the sum, which all ranks have
  *
  * A score depends on the example, on the others with coefficients and on the order in which these came, and not on who
@@ -11,6 +12,7 @@
 #ifndef ESPI_KERNEL_EVALUATE_SHARES_H
 #define ESPI_KERNEL_EVALUATE_SHARES_H
 
+#include "kernel/evaluate/alike.h"
 #include "kernel/evaluate/folded_sum.h"
 
 typedef struct espi_shares espi_shares;
@@ -45,6 +47,9 @@ esp_status espi_shares_hold(espi_shares *shares, const uint32_t *example, size_t
 esp_status espi_shares_add(espi_shares *shares, const uint32_t *example, size_t count, const double *coefficient,
                            esp_error *err);
 void espi_shares_clear(espi_shares *shares);
+/* Rows are numbers of examples. */
+esp_status espi_shares_grams(espi_shares *shares, espi_gram_block *block, size_t blocks, esp_error *err);
+esp_status espi_shares_alike(espi_shares *shares, const espi_alike *alike, esp_error *err);
 size_t espi_shares_bytes(const espi_shares *shares);
 
 #endif

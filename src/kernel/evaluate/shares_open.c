@@ -179,11 +179,13 @@ uint32_t espi_shares_row(const espi_shares *s, uint32_t example) { return s->hel
 static void tell_rank(const espi_shares *s, size_t rank, const espi_shares_work *w)
 {
     char line[ESPI_GROUP_HOST + 200];
-    snprintf(line, sizeof line,
-             "rank %zu on %s: %llu examples; %llu scores in %.3f s; %llu examples held; gave %.3f MB, took %.3f MB",
-             rank, s->run->group != NULL ? esp_group_host(s->run->group, (int)rank) : "this machine",
-             (unsigned long long)w->examples, (unsigned long long)w->looks, w->seconds, (unsigned long long)w->held,
-             1e-6 * (double)w->traffic.given, 1e-6 * (double)w->traffic.taken);
+    snprintf(
+        line, sizeof line,
+        "rank %zu on %s: %llu examples; %llu scores and %llu kernel values in %.3f s; %llu examples held; gave %.3f "
+        "MB, took %.3f MB",
+        rank, s->run->group != NULL ? esp_group_host(s->run->group, (int)rank) : "this machine",
+        (unsigned long long)w->examples, (unsigned long long)w->looks, (unsigned long long)w->values, w->seconds,
+        (unsigned long long)w->held, 1e-6 * (double)w->traffic.given, 1e-6 * (double)w->traffic.taken);
     espi_message(s->run, line);
 }
 

@@ -9,7 +9,7 @@
 #define ESPI_NOT_HELD UINT32_MAX
 
 typedef struct espi_shares_work { /* of a rank */
-    uint64_t looks;               /* examples scored */
+    uint64_t looks, values;       /* examples scored, and kernel values */
     double seconds;               /* that took */
     espi_group_traffic traffic;   /* when they were opened; in the end, since then */
     uint64_t examples, held;
@@ -32,6 +32,11 @@ struct espi_shares {
     bool broken;  /* at rank 0: something failed, and ranks may wait for different things */
     espi_shares_work work;
 };
+
+/* What all ranks do (shares_alike.c); what `block` and `out` ask for is filled at rank 0. numbers: how many blocks, the
+ * rows of each, and these as held numbers; or how many pivots and rows, and these. */
+esp_status espi_shares_do_grams(espi_shares *shares, const uint32_t *numbers, espi_gram_block *block, esp_error *err);
+esp_status espi_shares_do_alike(espi_shares *shares, const uint32_t *numbers, const espi_alike *out, esp_error *err);
 
 /* Rank 0 says in messages what each rank did. */
 esp_status espi_shares_tell_work(espi_shares *shares, esp_error *err);

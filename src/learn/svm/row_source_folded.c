@@ -43,7 +43,7 @@ static esp_status fit(espi_row_source *source, espi_training *training, esp_erro
     const espi_problem *p = &source->problem;
     *training->fit = (espi_fit){0};
     const esp_status status = take_sum(s, espi_folded_outputs(training), err);
-    return status == ESP_OK ? espi_folded_fit(training, p->kernel, p->data, s->sum, p->run, err) : status;
+    return status == ESP_OK ? espi_folded_fit(training, p->kernel, s->sum, p->run, err) : status;
 }
 
 /* The sum of outputs first .. first + s->outputs - 1 of a fit. */
