@@ -182,7 +182,7 @@ static void fit(stage *s, const char *solver, size_t examples, const esp_run *ru
     if (strcmp(solver, "folded") == 0) {
         espi_folded_sum *sum;
         check(espi_folded_sum_new(s->kernel, s->data, espi_folded_outputs(&t), run, &sum, &err), &err);
-        check(espi_folded_fit(&t, s->kernel, s->data, sum, run, &err), &err);
+        check(espi_folded_fit(&t, s->kernel, sum, run, &err), &err);
         espi_folded_sum_free(sum);
     } else {
         espi_bound *bound;

@@ -118,6 +118,8 @@ const char *cli_size_text(uint64_t bytes, bool up, char text[32]);
 
 /* Reads a data file as the settings say, and tells what was skipped. */
 int cli_read(const cli_settings *settings, const char *path, esp_dataset **out);
+/* Reads all operands, or with --mpi the share of this process in them. */
+int cli_read_share(const cli_settings *settings, esp_dataset **out);
 /* Says early that `path` (NULL and "-": standard output) cannot be written. */
 int cli_check_output(const char *path, const cli_settings *settings);
 /* Writes a dataset; the format defaults to the file's ending, and to JSON Lines on standard output. */
@@ -244,6 +246,7 @@ typedef struct cli_training {
     const char *learner;
     bool resumes; /* what is not given, also the seed, is a model's */
     esp_kernel *kernel;
+    bool shared; /* the data are those of all operands, or this process's share of them */
     esp_dataset *data;
     esp_setting setting[CLI_SETTINGS + CLI_LIST_MOST];
     size_t settings;

@@ -197,9 +197,10 @@ static int target_missing(const esp_dataset *data, const char *path, const char 
 int cli_training_read(cli_training *training, bool judged)
 {
     const cli_settings *s = &training->from->common;
-    const int code = cli_read(s, s->operand[0], &training->data);
-    if (code == CLI_OK) cli_kernel_notes(s, training->kernel, training->data, NULL);
-    if (code != CLI_OK) return code;
+    const int code =
+        training->shared ? cli_read_share(s, &training->data) : cli_read(s, s->operand[0], &training->data);
+    if (code != CLI_OK || (training->shared && cli_grouped())) return code; /* notes would be about a part */
+    cli_kernel_notes(s, training->kernel, training->data, NULL);
     const unsigned can = capabilities(training);
     const bool target = esp_dataset_target_name(training->data) != NULL;
     const bool needed = (can & ESP_NEEDS_TARGET) != 0;
@@ -373,10 +374,12 @@ int cli_training_run(const cli_training *training, const esp_kernel *kernel, con
     esp_run run = cli_training_how(training);
     double began = cli_seconds();
     run.checkpoint = training->checkpoint;
-    esp_status status = esp_train(training->learner, kernel, training->data, training->setting, training->settings,
-                                  &run, &model, &error);
+    if (training->shared) cli_share(s, &run);
+    esp_status status = esp_train_share(training->learner, kernel, training->data, training->setting,
+                                        training->settings, &run, &model, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
+    if (model == NULL) return CLI_OK; /* the first of several processes has it */
     cli_detail(s, "kernel %s", esp_kernel_text(kernel));
     cli_detail(s, "trained in %.3f s", cli_seconds() - began);
     began = cli_seconds();

@@ -235,26 +235,50 @@ const char *cli_size_text(uint64_t bytes, bool up, char text[32])
     return text;
 }
 
+static esp_read_options how_to_read(const cli_settings *settings)
+{
+    return (esp_read_options){.format = settings->from,
+                              .target = settings->target,
+                              .clean = settings->clean,
+                              .skip_bad = settings->skip_bad,
+                              .lowercase = settings->lowercase,
+                              .digits = settings->digits};
+}
+
+static void tell_read(const cli_settings *settings, const char *name, const esp_dataset *data, double began)
+{
+    const size_t count = esp_dataset_count(data), bad = esp_dataset_bad_count(data);
+    if (bad > 0)
+        cli_note(settings, "%s: skipped %zu bad example%s; the first: %s", name, bad, bad == 1 ? "" : "s",
+                 esp_dataset_first_bad(data));
+    cli_detail(settings, "%s: %zu example%s read in %.3f s", name, count, count == 1 ? "" : "s", cli_seconds() - began);
+}
+
 int cli_read(const cli_settings *settings, const char *path, esp_dataset **out)
 {
-    const esp_read_options options = {.format = settings->from,
-                                      .target = settings->target,
-                                      .clean = settings->clean,
-                                      .skip_bad = settings->skip_bad,
-                                      .lowercase = settings->lowercase,
-                                      .digits = settings->digits};
+    const esp_read_options options = how_to_read(settings);
     esp_error error;
     const esp_run run = cli_run(settings);
     const double began = cli_seconds();
     const esp_status status = esp_dataset_read(path, &options, &run, out, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
-    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
-    const size_t count = esp_dataset_count(*out), bad = esp_dataset_bad_count(*out);
-    if (bad > 0)
-        cli_note(settings, "%s: skipped %zu bad example%s; the first: %s", name, bad, bad == 1 ? "" : "s",
-                 esp_dataset_first_bad(*out));
-    cli_detail(settings, "%s: %zu example%s read in %.3f s", name, count, count == 1 ? "" : "s", cli_seconds() - began);
+    tell_read(settings, strcmp(path, "-") == 0 ? "standard input" : path, *out, began);
+    return CLI_OK;
+}
+
+int cli_read_share(const cli_settings *settings, esp_dataset **out)
+{
+    const esp_read_options options = how_to_read(settings);
+    esp_error error;
+    esp_run run = cli_run(settings);
+    const double began = cli_seconds();
+    cli_share(settings, &run);
+    const esp_status status =
+        esp_dataset_read_share((const char *const *)settings->operand, settings->operands, &options, &run, out, &error);
+    cli_run_end();
+    if (status != ESP_OK) return cli_error(status, &error);
+    tell_read(settings, settings->operands == 1 ? settings->operand[0] : "all files", *out, began);
     return CLI_OK;
 }
 

@@ -30,6 +30,7 @@ static const cli_option options[] = {
      .help = "compute every similarity; prints the same, to compare"},
     {.name = "output", .letter = 'o', .kind = CLI_TEXT, .offset = offsetof(search_settings, output),
      .argument = "FILE", .help = "where to write (default: standard output)"},
+    CLI_MPI_OPTION,
     {.name = NULL}};
 /* clang-format on */
 
@@ -97,9 +98,10 @@ static int search(search_job *job)
                                       .id = s->id,
                                       .others = s->others || s->relevant != NULL,
                                       .no_bounds = s->no_bounds};
-    const esp_run run = cli_run(&s->common);
+    esp_run run = cli_run(&s->common);
     const double began = cli_seconds();
     esp_error error;
+    cli_share(&s->common, &run);
     const esp_status status = esp_search(job->index, job->queries, &given, &run, &job->hits, &error);
     cli_run_end();
     if (status != ESP_OK) return cli_error(status, &error);
@@ -184,8 +186,8 @@ static int run_search(const cli_settings *settings)
     if (code == CLI_OK) code = cli_index_open(settings, job.kernel, s->id, &job.index);
     if (code == CLI_OK) code = cli_read(settings, settings->operand[1], &job.queries);
     if (code == CLI_OK) code = search(&job);
-    if (code == CLI_OK) code = write_hits(&job);
-    if (code == CLI_OK) code = measure(&job);
+    if (code == CLI_OK && cli_first()) code = write_hits(&job);
+    if (code == CLI_OK && cli_first()) code = measure(&job);
     esp_hits_free(job.hits);
     esp_qrels_free(job.qrels);
     esp_index_free(job.index);
@@ -203,6 +205,7 @@ const cli_command cli_search = {
             "first in the collection. Examples and queries are named by --id, else numbered from 1.\n"
             "The result is exact. With st, sst and sasst, bounds skip what cannot be among the best; -v tells how "
             "much.\n"
+            "With --mpi, the processes that mpirun or srun started take queries in turn (docs/clusters.md).\n"
             "With --relevant, standard error tells MRR, MAP, precision and nDCG of the lists as printed; take a large "
             "--top for those of whole rankings.",
     .examples = "espalier search functions.index queries.jsonl --top 5\n"

@@ -1,6 +1,7 @@
 /* espalier train: learns from examples with targets, and writes a model. */
 #include "cli.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static const cli_option options[] = {
              "continue from it"},
     {.name = "every", .kind = CLI_NUMBER, .offset = offsetof(train_settings, online.every), .argument = "N", .least = 1,
      .most = UINT64_MAX, .help = "examples from one checkpoint to the next; 100,000 if not given"},
+    CLI_MPI_OPTION,
     {.name = "resume", .kind = CLI_TEXT, .offset = offsetof(train_settings, online.resume), .argument = "FILE",
      .help = "perceptron: go on learning from this model, with its kernel and settings"},
     {.name = NULL}};
@@ -43,12 +45,13 @@ static void note_probability(const cli_training *training)
 
 static int train_at_once(const train_settings *s)
 {
-    cli_training training = {.checkpoint = s->online.checkpoint};
+    const cli_settings *common = &s->learning.common;
+    cli_training training = {.checkpoint = s->online.checkpoint, .shared = common->mpi || common->operands > 1};
     int code = cli_training_check(&s->learning, &training);
     if (code == CLI_OK) code = check_output(s->output, &s->learning.common);
     if (code == CLI_OK) code = cli_check_checkpoint(training.checkpoint, s->output, &s->learning.common);
     if (code == CLI_OK) code = cli_training_read(&training, false);
-    if (code == CLI_OK) note_probability(&training);
+    if (code == CLI_OK && !cli_grouped()) note_probability(&training);
     if (code == CLI_OK) code = cli_training_run(&training, training.kernel, s->output);
     cli_training_end(&training);
     return code;
@@ -65,13 +68,16 @@ static int run_train(const cli_settings *settings)
     if (!online && s->online.checkpoint != NULL && !cli_learner_can(learner, ESP_KEEPS_CHECKPOINTS))
         return cli_usage("--checkpoint is for the perceptron and for support vector machines; %s keeps none", learner);
     if (!online) return train_at_once(s);
+    if (settings->mpi)
+        return cli_usage("--mpi: the perceptron learns from one example after the other, in one process");
+    if (settings->operands > 1) return cli_usage("%s learns from one file; '-' takes several from 'cat'", learner);
     const int code = check_output(s->output, settings);
     return code == CLI_OK ? cli_online_train(&s->learning, &s->online, s->output) : code;
 }
 
 const cli_command cli_train = {
     .name = "train",
-    .usage = "{-k EXPR | --resume MODEL} -o MODEL DATA",
+    .usage = "{-k EXPR | --resume MODEL} -o MODEL DATA...",
     .summary = "learns from examples with targets, and writes a model",
     .text =
         "Trains a learner on DATA and writes a model file, which 'espalier predict' and 'espalier info' read. The "
@@ -83,6 +89,8 @@ const cli_command cli_train = {
         "a pass over all of them that measures the distance from the optimum. --solver auto uses it where it is "
         "faster. "
         "With --checkpoint it resumes after any interruption and ends with the same model.\n"
+        "With --mpi, svm and svr learn with --solver folded over the processes that mpirun or srun started: each reads "
+        "its share of the files and holds it in memory, and the model is the same (docs/clusters.md).\n"
         "Ctrl-C ends training without a model, or with --keep-partial with the model learned so far.\n"
         "A Gaussian process (gp) learns the hyperparameters of the kernel too, such as lambda and the weights of a "
         "sum, by "
@@ -103,6 +111,6 @@ const cli_command cli_train = {
     .reads = true,
     .learns = true,
     .least = 1,
-    .most = 1,
+    .most = SIZE_MAX,
     .settings_size = sizeof(train_settings),
     .run = run_train};

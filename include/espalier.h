@@ -74,9 +74,10 @@ typedef struct esp_run {
      * may share it. Results agree with those of the processor's cores to about 1e-9. */
     esp_device *device;
     /* Where it is not NULL, all processes of the group make this call, in the same order and with the same arguments.
-     * esp_gram_file, esp_predict, esp_cross_validate and esp_tune divide the work among them, and all of them get the
-     * whole result; where kernel, data or settings differ it is ESP_ERR_PARAM. All other calls do all of it everywhere.
-     * It must outlive the call. */
+     * esp_gram_file, esp_predict, esp_cross_validate, esp_tune and esp_search divide the work among them, and all of
+     * them get the whole result; where kernel, data or settings differ it is ESP_ERR_PARAM. With esp_dataset_read_share
+     * and esp_train_share each has a part of the data. All other calls do all of it everywhere. It must outlive the
+     * call. */
     esp_group *group;
 } esp_run;
 
@@ -141,7 +142,12 @@ typedef struct esp_read_options {
 /* Reads a data file, plain or compressed by gzip or zstd; "-" is standard input. Files are streamed. */
 ESP_API esp_status esp_dataset_read(const char *path, const esp_read_options *options, const esp_run *run,
                                     esp_dataset **out, esp_error *err);
-/* The same from memory; `name` stands for the file in messages. The bytes are not kept. */
+/* The share of the rank of run->group in the examples of some files: their bytes, one file behind the other, are
+ * divided evenly, at ends of lines. Files that are compressed, or whose examples are longer than a line, are not
+ * divided. All ranks see the same files. A share may be empty; without a group it is all of the examples. */
+ESP_API esp_status esp_dataset_read_share(const char *const *paths, size_t count, const esp_read_options *options,
+                                          const esp_run *run, esp_dataset **out, esp_error *err);
+/* esp_dataset_read from memory; `name` stands for the file in messages. The bytes are not kept. */
 ESP_API esp_status esp_dataset_parse(const void *bytes, size_t size, const char *name, const esp_read_options *options,
                                      const esp_run *run, esp_dataset **out, esp_error *err);
 /* Writes to `path` ("-" is standard output); a file appears complete or not at all. A format that cannot
@@ -481,6 +487,15 @@ typedef struct esp_model esp_model;
 ESP_API esp_status esp_train(const char *learner, const esp_kernel *kernel, const esp_dataset *data,
                              const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
                              esp_error *err);
+/* The same by all ranks of run->group, each of which has a share of the examples (esp_dataset_read_share), in the order
+ * of the ranks; one that is empty will do unless all are. The model is the first rank's, which learns while the others
+ * score their examples for it; they get NULL. For learners with folded sums ("svm", "svr"): it is the model of one
+ * process that has all examples, with the setting solver "folded". `share` can only be freed afterwards: it has lost
+ * its targets and the columns that the kernel does not use, and has examples of other ranks. Without a group, or with
+ * one of one rank, this is esp_train. */
+ESP_API esp_status esp_train_share(const char *learner, const esp_kernel *kernel, esp_dataset *share,
+                                   const esp_setting *settings, size_t count, const esp_run *run, esp_model **out,
+                                   esp_error *err);
 ESP_API void esp_model_free(esp_model *model);
 
 /* The file appears complete or not at all; the same model gives the same bytes. */

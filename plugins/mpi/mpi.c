@@ -215,6 +215,11 @@ static int begin_gather(mpi_group *g, void *in, void *out, int size, MPI_Request
     return MPI_Iallgather(in, size, MPI_BYTE, out, size, MPI_BYTE, g->work, request);
 }
 
+static int begin_collect(mpi_group *g, void *in, void *out, int size, MPI_Request *request)
+{
+    return MPI_Igather(in, size, MPI_BYTE, out, size, MPI_BYTE, 0, g->work, request);
+}
+
 static int begin_merge(mpi_group *g, void *in, void *out, int size, MPI_Request *request)
 {
     return MPI_Iallreduce(in, out, size, MPI_BYTE, MPI_BOR, g->work, request);
@@ -234,16 +239,18 @@ static espi_group_result broadcast(void *group, void *bytes, size_t size, const 
     return result;
 }
 
-static espi_group_result gather(void *group, const void *bytes, size_t size, void *all, const espi_group_wait *wait)
+/* `begin` gives the pieces of all ranks to those that have `all`. */
+static espi_group_result bring(mpi_group *group, begin_function begin, const void *bytes, size_t size, void *all,
+                               const espi_group_wait *wait)
 {
-    const size_t ranks = (size_t)((mpi_group *)group)->size, most = PIECE / ranks + 1;
+    const size_t ranks = (size_t)group->size, most = PIECE / ranks + 1;
     char *piece = malloc(most), *pieces = malloc(most * ranks);
     espi_group_result result = piece != NULL && pieces != NULL ? ESPI_GROUP_OK : no_memory(wait);
     for (size_t first = 0; result == ESPI_GROUP_OK && first < size; first += most) {
         const size_t some = size - first < most ? size - first : most;
         memcpy(piece, (const char *)bytes + first, some);
-        result = together(group, begin_gather, piece, pieces, some, wait);
-        for (size_t r = 0; result == ESPI_GROUP_OK && r < ranks; r++)
+        result = together(group, begin, piece, pieces, some, wait);
+        for (size_t r = 0; result == ESPI_GROUP_OK && all != NULL && r < ranks; r++)
             memcpy((char *)all + r * size + first, pieces + r * some, some);
     }
     if (result == ESPI_GROUP_OK) {
@@ -251,6 +258,17 @@ static espi_group_result gather(void *group, const void *bytes, size_t size, voi
         free(pieces);
     }
     return result;
+}
+
+static espi_group_result gather(void *group, const void *bytes, size_t size, void *all, const espi_group_wait *wait)
+{
+    return bring(group, begin_gather, bytes, size, all, wait);
+}
+
+static espi_group_result collect(void *group, const void *bytes, size_t size, void *all, const espi_group_wait *wait)
+{
+    mpi_group *g = group;
+    return bring(g, begin_collect, bytes, size, g->rank == 0 ? all : NULL, wait);
 }
 
 static espi_group_result merge(void *group, void *bytes, size_t size, const espi_group_wait *wait)
@@ -430,6 +448,7 @@ static const espi_group_table table = {.head = {.name = "mpi", .version = ESPI_G
                                        .close = close_group,
                                        .broadcast = broadcast,
                                        .gather = gather,
+                                       .collect = collect,
                                        .merge = merge,
                                        .next = next,
                                        .fail = fail,

@@ -23,6 +23,7 @@ struct esp_group {
     uint64_t round; /* of the last dealing */
     bool failed;    /* this rank or another; nothing more is done together */
     member *member; /* per rank */
+    espi_group_traffic traffic;
 };
 
 /* -------------------------------------------------------- one process alone */
@@ -96,6 +97,7 @@ static const espi_group_table table_alone = {.head = {.name = "one", .version = 
                                              .close = close_alone,
                                              .broadcast = keep_alone,
                                              .gather = gather_alone,
+                                             .collect = gather_alone,
                                              .merge = keep_alone,
                                              .next = next_alone,
                                              .fail = fail_alone,
@@ -171,6 +173,8 @@ static esp_status status_of(esp_group *group, espi_group_result result, const ch
 esp_status espi_group_broadcast(const esp_run *run, void *bytes, size_t size, esp_error *err)
 {
     if (run == NULL || run->group == NULL) return ESP_OK;
+    if (run->group->rank == 0) run->group->traffic.given += size;
+    else run->group->traffic.taken += size;
     TOGETHER(broadcast(group->state, bytes, size, &wait));
 }
 
@@ -180,7 +184,47 @@ esp_status espi_group_gather(const esp_run *run, const void *bytes, size_t size,
         if (size > 0) memcpy(all, bytes, size);
         return ESP_OK;
     }
+    run->group->traffic.given += size;
+    run->group->traffic.taken += size * (size_t)(run->group->size - 1);
     TOGETHER(gather(group->state, bytes, size, all, &wait));
+}
+
+esp_status espi_group_collect(const esp_run *run, const void *bytes, size_t size, void *all, esp_error *err)
+{
+    if (run == NULL || run->group == NULL) return espi_group_gather(run, bytes, size, all, err);
+    if (run->group->rank == 0) run->group->traffic.taken += size * (size_t)(run->group->size - 1);
+    else run->group->traffic.given += size;
+    TOGETHER(collect(group->state, bytes, size, all, &wait));
+}
+
+void espi_group_parts_free(espi_group_parts *parts)
+{
+    espi_free(parts->bytes);
+    espi_free(parts->size);
+    *parts = (espi_group_parts){0};
+}
+
+esp_status espi_group_bring(const esp_run *run, const void *bytes, size_t size, bool everywhere, espi_group_parts *out,
+                            esp_error *err)
+{
+    const size_t ranks = (size_t)espi_group_size(run);
+    const bool here = everywhere || espi_group_rank(run) == 0;
+    const uint64_t own = size;
+    *out = (espi_group_parts){.size = espi_alloc(ranks, sizeof *out->size)};
+    if (out->size == NULL) return espi_no_memory(err);
+    esp_status status = espi_group_gather(run, &own, sizeof own, out->size, err);
+    if (status != ESP_OK) return status;
+    for (size_t r = 0; r < ranks; r++)
+        if (out->size[r] > out->stride) out->stride = (size_t)out->size[r];
+    char *padded = espi_alloc_zero(out->stride, 1);
+    if (here) out->bytes = espi_alloc(ranks, out->stride);
+    if (padded == NULL || (here && out->bytes == NULL)) status = espi_no_memory(err);
+    if (status == ESP_OK && size > 0) memcpy(padded, bytes, size);
+    if (status == ESP_OK)
+        status = everywhere ? espi_group_gather(run, padded, out->stride, out->bytes, err)
+                            : espi_group_collect(run, padded, out->stride, out->bytes, err);
+    espi_free(padded);
+    return status;
 }
 
 esp_status espi_group_merge(const esp_run *run, void *bytes, size_t size, esp_error *err)
@@ -368,6 +412,10 @@ void esp_group_close(esp_group *group)
 bool espi_group_shares(const esp_run *run) { return run != NULL && run->group != NULL && run->group->size > 1; }
 int espi_group_rank(const esp_run *run) { return run != NULL && run->group != NULL ? run->group->rank : 0; }
 int espi_group_size(const esp_run *run) { return run != NULL && run->group != NULL ? run->group->size : 1; }
+espi_group_traffic espi_group_traffic_of(const esp_run *run)
+{
+    return run != NULL && run->group != NULL ? run->group->traffic : (espi_group_traffic){0};
+}
 int espi_group_neighbours(const esp_group *group) { return group->neighbours > 0 ? group->neighbours : 1; }
 
 void espi_group_round(esp_group *group, uint64_t *round, const espi_group_table **table, void **state)

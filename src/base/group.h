@@ -11,7 +11,7 @@
 #include "base/parallel.h"
 #include "base/plugin.h"
 
-enum { ESPI_GROUP_VERSION = 1, ESPI_GROUP_WORDS = 1024, ESPI_GROUP_HOST = 64 };
+enum { ESPI_GROUP_VERSION = 2, ESPI_GROUP_WORDS = 1024, ESPI_GROUP_HOST = 64 };
 
 typedef enum espi_group_result {
     ESPI_GROUP_OK,
@@ -42,6 +42,8 @@ typedef struct espi_group_table {
                                    const espi_group_wait *wait); /* from rank 0 */
     /* all[r * size ..] = the bytes of rank r, at every rank. */
     espi_group_result (*gather)(void *group, const void *bytes, size_t size, void *all, const espi_group_wait *wait);
+    /* The same at rank 0 alone; the others' `all` is not used. */
+    espi_group_result (*collect)(void *group, const void *bytes, size_t size, void *all, const espi_group_wait *wait);
     /* Every rank gets the bitwise or of the bytes of all. */
     espi_group_result (*merge)(void *group, void *bytes, size_t size, const espi_group_wait *wait);
     /* *item = 0, 1, 2 ... of a round, each to one caller among all ranks; `items` and more mean that there are none
@@ -70,6 +72,19 @@ esp_run espi_group_apart(const esp_run *run);
 
 esp_status espi_group_broadcast(const esp_run *run, void *bytes, size_t size, esp_error *err); /* from rank 0 */
 esp_status espi_group_gather(const esp_run *run, const void *bytes, size_t size, void *all, esp_error *err);
+/* The same at rank 0 alone. */
+esp_status espi_group_collect(const esp_run *run, const void *bytes, size_t size, void *all, esp_error *err);
+/* The bytes of all ranks, of any size each: those of rank r are the first size[r] at bytes + r * stride. At rank 0
+ * alone unless `everywhere`; the others then have no bytes. espi_group_parts_free releases them, also after a failure.
+ */
+typedef struct espi_group_parts {
+    char *bytes;
+    size_t stride;
+    uint64_t *size;
+} espi_group_parts;
+esp_status espi_group_bring(const esp_run *run, const void *bytes, size_t size, bool everywhere, espi_group_parts *out,
+                            esp_error *err);
+void espi_group_parts_free(espi_group_parts *parts);
 /* value[i] = its sum over the ranks, added up in their order. */
 esp_status espi_group_sum(const esp_run *run, double *value, size_t count, esp_error *err);
 /* For results of which each rank has made some: bytes that others have made must be 0 here. */
@@ -78,6 +93,11 @@ esp_status espi_group_barrier(const esp_run *run, esp_error *err);
 /* ESP_ERR_PARAM at every rank, naming the first that has `what` ("other data") than rank 0, unless all have the same
  * number. */
 esp_status espi_group_agree(const esp_run *run, const char *what, uint64_t digest, esp_error *err);
+/* What this rank has given to others and taken from them so far, in bytes; of what is sent to all, one copy. */
+typedef struct espi_group_traffic {
+    uint64_t given, taken;
+} espi_group_traffic;
+espi_group_traffic espi_group_traffic_of(const esp_run *run);
 /* Tells the others that this rank cannot go on, unless it stops because of another. Returns `status`; ESP_OK and a run
  * without a group are left alone. `err` is not NULL where status is not ESP_OK. */
 esp_status espi_group_end(const esp_run *run, esp_status status, const esp_error *err);

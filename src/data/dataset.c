@@ -40,6 +40,22 @@ void esp_dataset_free(esp_dataset *data)
     espi_free(data);
 }
 
+void espi_dataset_strip(esp_dataset *data, const bool *column)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < data->columns; i++) {
+        if (column[i]) data->column[kept++] = data->column[i];
+        else free_column(&data->column[i]);
+    }
+    data->columns = kept;
+    espi_free(data->target_name);
+    espi_symbols_free(&data->target_texts);
+    espi_free(data->target);
+    data->target_name = NULL;
+    data->target = NULL;
+    data->target_rows = data->target_capacity = data->target_numbers = data->kept_targets = 0;
+}
+
 /* ------------------------------------------------------------------ rows */
 
 bool espi_find_column(const esp_dataset *data, const char *name, size_t size, size_t *index)

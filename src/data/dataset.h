@@ -106,6 +106,17 @@ void espi_copier_free(espi_copier *copier);
 esp_status espi_copier_dataset(espi_copier **copier, const esp_dataset *from, const bool *column, const uint32_t *row,
                                const uint32_t *at, size_t count, esp_dataset **out, esp_error *err);
 
+/* Leaves only the columns that are wanted, and no target. */
+void espi_dataset_strip(esp_dataset *data, const bool *column);
+
+/* Some examples, with all columns, or the targets of all, as bytes that the caller owns; and back, behind what `to` has
+ * (parcel.c). `to` must have no target, or nothing but targets. */
+esp_status espi_parcel_examples(const esp_dataset *data, const uint32_t *row, size_t count, char **bytes, size_t *size,
+                                esp_error *err);
+esp_status espi_parcel_append(const void *bytes, size_t size, esp_dataset *to, esp_error *err);
+esp_status espi_parcel_targets(const esp_dataset *data, char **bytes, size_t *size, esp_error *err);
+esp_status espi_parcel_append_targets(const void *bytes, size_t size, esp_dataset *to, esp_error *err);
+
 /* Memory held by a column. */
 size_t espi_column_bytes(const espi_column *column);
 
@@ -125,6 +136,10 @@ esp_status espi_dataset_stream(const char *path, const esp_read_options *options
 uint64_t espi_dataset_digest(const esp_dataset *data, uint64_t seed);
 /* The same with all names and targets. */
 uint64_t espi_dataset_digest_all(const esp_dataset *data);
+
+/* A sum over the examples of what these columns hold, by their numbers from `first` on. However a dataset is divided,
+ * the parts add up to the same. False if memory is out. */
+bool espi_dataset_digest_rows(const esp_dataset *data, const bool *column, size_t first, uint64_t *digest);
 
 /* Fails because the data have no target. Returns `status`. */
 esp_status espi_no_target(esp_status status, esp_error *err);

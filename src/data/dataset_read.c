@@ -156,14 +156,14 @@ static esp_status read_open(espi_reader *r, esp_error *err)
     if (r->options.format == ESP_FORMAT_AUTO) status = recognise(r, &format, err);
     if (status != ESP_OK) return status;
     const espi_reader_class *class = format->reader;
-    r->data = espi_dataset_new(format->number);
+    if (r->data == NULL) r->data = espi_dataset_new(format->number);
     if (r->data == NULL) return espi_no_memory(err);
     r->data->lowercase = r->options.lowercase;
     r->data->digits = r->options.digits;
     status = check_target(r, format, err);
     if (status == ESP_OK) status = read_rows(r, class, err);
-    if (status == ESP_OK) status = check_examples(r, err);
     if (class->close != NULL) class->close(r);
+    r->state = NULL;
     return status;
 }
 
@@ -171,6 +171,7 @@ static esp_status read_open(espi_reader *r, esp_error *err)
 static esp_status finish(espi_reader *r, esp_status status, esp_dataset **out, esp_error *error, esp_error *err)
 {
     if (status == ESP_OK) status = read_open(r, error);
+    if (status == ESP_OK) status = check_examples(r, error);
     if (status == ESP_OK) {
         *out = r->data;
     } else {
@@ -224,4 +225,83 @@ esp_status esp_dataset_parse(const void *bytes, size_t size, const char *name, c
     esp_status status = begin(&r, options, &error);
     if (status == ESP_OK) status = espi_stream_open_memory(&r.stream, bytes, size, name, run, &error);
     return finish(&r, status, out, &error, err);
+}
+
+/* ----------------------------------------------------------------- pieces */
+
+esp_status espi_file_has_pieces(const char *path, const esp_read_options *options, const esp_run *run, bool *pieces,
+                                esp_format *number, esp_error *err)
+{
+    espi_reader r = {0};
+    const espi_format *format = NULL;
+    *pieces = false;
+    esp_status status = begin(&r, options, err);
+    if (status == ESP_OK) status = espi_stream_open(&r.stream, path, run, err);
+    if (status != ESP_OK) return status;
+    if (r.options.format != ESP_FORMAT_AUTO) format = espi_format_of(r.options.format);
+    else status = recognise(&r, &format, err);
+    if (status == ESP_OK) status = r.stream.status;
+    if (status == ESP_OK && format != NULL) *pieces = format->reader->lines && !espi_stream_packed(&r.stream);
+    *number = format != NULL ? format->number : ESP_FORMAT_AUTO;
+    if (r.stream.status != ESP_OK && err != NULL) *err = r.stream.error;
+    espi_stream_close(&r.stream);
+    espi_free(r.scratch);
+    return status;
+}
+
+/* The line that begins at byte `to` of a file. */
+static esp_status line_at(const char *path, uint64_t to, const esp_run *run, size_t *line, esp_error *err)
+{
+    espi_stream s;
+    esp_status status = espi_stream_open_range(&s, path, 0, to, 1, run, err);
+    if (status != ESP_OK) return status;
+    while (s.at < s.end || espi_stream_fill(&s)) espi_stream_advance(&s, (size_t)(s.end - s.at));
+    *line = s.line;
+    status = s.status;
+    if (status != ESP_OK && err != NULL) *err = s.error;
+    espi_stream_close(&s);
+    return status;
+}
+
+/* `count_lines`: so that messages name the right one, which means to read all that is before it. */
+static esp_status read_piece(espi_reader *r, const espi_piece *p, const esp_run *run, bool count_lines, esp_error *err)
+{
+    const bool all = p->from == 0 && p->to == UINT64_MAX;
+    size_t line = 1;
+    esp_status status = ESP_OK;
+    if (count_lines && p->from > 0) status = line_at(p->path, p->from, run, &line, err);
+    if (status == ESP_OK)
+        status = all ? espi_stream_open(&r->stream, p->path, run, err)
+                     : espi_stream_open_range(&r->stream, p->path, p->from, p->to, line, run, err);
+    if (status != ESP_OK) return status;
+    status = read_open(r, err);
+    espi_stream_close(&r->stream);
+    return status;
+}
+
+esp_status espi_dataset_read_pieces(const espi_piece *piece, size_t count, const esp_read_options *options,
+                                    const esp_run *run, esp_dataset **out, esp_error *err)
+{
+    espi_reader r = {0};
+    esp_error error = {0};
+    bool cut = false;
+    *out = NULL;
+    esp_status status = begin(&r, options, &error);
+    for (size_t i = 0; i < count; i++) cut = cut || piece[i].from > 0;
+    for (int again = r.options.skip_bad; status == ESP_OK && again < 2; again++) {
+        for (size_t i = 0; status == ESP_OK && i < count; i++)
+            status = read_piece(&r, &piece[i], run, again != 0, &error);
+        if (status == ESP_OK || status != ESP_ERR_PARSE || !cut || again == 1) break;
+        esp_dataset_free(r.data); /* once more, for the sake of the message */
+        r.data = NULL;
+        status = ESP_OK;
+    }
+    if (status == ESP_OK && r.data == NULL && (r.data = espi_dataset_new(r.options.format)) == NULL)
+        status = espi_no_memory(&error);
+    if (status == ESP_OK) *out = r.data;
+    else esp_dataset_free(r.data);
+    if (status != ESP_OK && err != NULL) *err = error;
+    espi_tree_parser_free(&r.trees);
+    espi_free(r.scratch);
+    return status;
 }

@@ -495,4 +495,4 @@ static esp_status advise(const espi_stream *s, esp_error *err)
 }
 
 const espi_reader_class espi_read_jsonl = {
-    .target = ESPI_TARGET_FIELD, .recognise = recognise, .advise = advise, .next = next, .close = close};
+    .target = ESPI_TARGET_FIELD, .lines = true, .recognise = recognise, .advise = advise, .next = next, .close = close};

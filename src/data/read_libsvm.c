@@ -78,4 +78,5 @@ static espi_claim recognise(const char *line, size_t size)
     return like_libsvm(line, size) ? ESPI_CLAIM_LOOSE : ESPI_CLAIM_NONE;
 }
 
-const espi_reader_class espi_read_libsvm = {.target = ESPI_TARGET_LABEL, .recognise = recognise, .next = next};
+const espi_reader_class espi_read_libsvm = {
+    .target = ESPI_TARGET_LABEL, .lines = true, .recognise = recognise, .next = next};

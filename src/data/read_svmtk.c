@@ -326,5 +326,7 @@ static espi_claim claim(const char *line, size_t size, bool names)
 static espi_claim recognise_svmtk(const char *line, size_t size) { return claim(line, size, false); }
 static espi_claim recognise_kelp(const char *line, size_t size) { return claim(line, size, true); }
 
-const espi_reader_class espi_read_svmtk = {.target = ESPI_TARGET_LABEL, .recognise = recognise_svmtk, .next = next};
-const espi_reader_class espi_read_kelp = {.target = ESPI_TARGET_LABEL, .recognise = recognise_kelp, .next = next};
+const espi_reader_class espi_read_svmtk = {
+    .target = ESPI_TARGET_LABEL, .lines = true, .recognise = recognise_svmtk, .next = next};
+const espi_reader_class espi_read_kelp = {
+    .target = ESPI_TARGET_LABEL, .lines = true, .recognise = recognise_kelp, .next = next};

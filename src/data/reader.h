@@ -42,6 +42,7 @@ typedef enum espi_claim {
 
 typedef struct espi_reader_class {
     espi_target_kind target;
+    bool lines; /* every example is a line, so that a file can be cut between any two */
     /* Looks at the first line that is neither blank nor a comment, from its first byte that is no blank on and without
      * its end; of a very long line, at its beginning. There is at least one byte. */
     espi_claim (*recognise)(const char *line, size_t size);
@@ -54,6 +55,18 @@ typedef struct espi_reader_class {
     void (*recover)(espi_reader *reader);
     void (*close)(espi_reader *reader); /* releases reader->state; may be NULL */
 } espi_reader_class;
+
+/* Part of a file: its bytes from .. to-1, which begin a line. */
+typedef struct espi_piece {
+    const char *path;
+    uint64_t from, to; /* from 0 to UINT64_MAX: all of it, packed or not */
+} espi_piece;
+/* Reads pieces one after the other; they may have no examples. */
+esp_status espi_dataset_read_pieces(const espi_piece *piece, size_t count, const esp_read_options *options,
+                                    const esp_run *run, esp_dataset **out, esp_error *err);
+/* Whether the file can be read in pieces; *format is what it is recognised as. */
+esp_status espi_file_has_pieces(const char *path, const esp_read_options *options, const esp_run *run, bool *pieces,
+                                esp_format *format, esp_error *err);
 
 extern const espi_reader_class espi_read_jsonl, espi_read_svmtk, espi_read_kelp, espi_read_libsvm, espi_read_penn,
     espi_read_conllu, espi_read_srl;

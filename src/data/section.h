@@ -124,6 +124,7 @@ typedef struct espi_section_source {
     const void *what;
 } espi_section_source;
 esp_status espi_sections_size(const espi_section_source *source, uint64_t *bytes, esp_error *err);
+esp_status espi_sections_digest(const espi_section_source *source, uint64_t *digest, esp_error *err); /* of its bytes */
 /* To a file, which appears complete or not at all, or to memory that the caller owns. */
 esp_status espi_sections_write(const espi_section_source *source, const char *path, esp_error *err);
 esp_status espi_sections_bytes(const espi_section_source *source, char **bytes, size_t *size, esp_error *err);

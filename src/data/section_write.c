@@ -199,6 +199,17 @@ static esp_status measure_and_hash(const espi_section_source *source, espi_secti
     return ESP_OK;
 }
 
+esp_status espi_sections_digest(const espi_section_source *source, uint64_t *digest, esp_error *err)
+{
+    espi_section_sink plan = {0};
+    uint64_t body = 0;
+    XXH128_hash_t hash = {0};
+    const esp_status status = measure_and_hash(source, &plan, &body, &hash, err);
+    *digest = hash.low64;
+    espi_free(plan.section);
+    return status;
+}
+
 esp_status espi_sections_write(const espi_section_source *source, const char *path, esp_error *err)
 {
     espi_section_sink plan = {0};

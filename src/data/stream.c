@@ -23,7 +23,8 @@ struct espi_source {
     int fd; /* -1: memory */
     const char *memory;
     size_t memory_left;
-    bool ended; /* no more packed bytes */
+    uint64_t left; /* of a range; UINT64_MAX: all */
+    bool ended;    /* no more packed bytes */
     packing packing;
     bool open_frame; /* inside a compressed frame: the input must not end here */
     z_stream gzip;
@@ -52,11 +53,13 @@ static size_t read_raw(espi_stream *s, char *to, size_t room)
         return n;
     }
     ssize_t n = -1;
+    if (room > src->left) room = (size_t)src->left;
     do { /* asks first: a signal that came a moment ago does not wake a read that waits */
         s->status = espi_progress(s->run, "reading", -1.0, &s->error);
         if (s->status == ESP_OK) n = read(src->fd, to, room < SSIZE_MAX ? room : SSIZE_MAX);
     } while (s->status == ESP_OK && n < 0 && errno == EINTR);
     if (n < 0 && s->status == ESP_OK) fail(s, espi_fail_errno(&s->error, s->name));
+    if (n > 0 && src->left != UINT64_MAX) src->left -= (uint64_t)n;
     src->ended = n <= 0;
     return n > 0 ? (size_t)n : 0;
 }
@@ -187,6 +190,7 @@ static esp_status start(espi_stream *s, const char *name, const esp_run *run, es
     *s = (espi_stream){.name = name, .line = 1, .column = 1, .run = run};
     s->source = espi_alloc_zero(1, sizeof *s->source);
     if (s->source != NULL) s->source->packed = espi_alloc(CHUNK, 1);
+    if (s->source != NULL) s->source->left = UINT64_MAX;
     if (s->source != NULL && s->source->packed != NULL) return ESP_OK;
     espi_stream_close(s);
     return espi_no_memory(err);
@@ -213,6 +217,22 @@ esp_status espi_stream_open(espi_stream *s, const char *path, const esp_run *run
     espi_stream_close(s);
     return refused;
 }
+
+esp_status espi_stream_open_range(espi_stream *s, const char *path, uint64_t from, uint64_t to, size_t line,
+                                  const esp_run *run, esp_error *err)
+{
+    const esp_status status = start(s, path, run, err);
+    if (status != ESP_OK) return status;
+    s->line = line;
+    s->source->left = to - from;
+    s->source->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (s->source->fd >= 0 && lseek(s->source->fd, (off_t)from, SEEK_SET) >= 0) return ESP_OK;
+    const esp_status refused = espi_fail_errno(err, path);
+    espi_stream_close(s);
+    return refused;
+}
+
+bool espi_stream_packed(const espi_stream *s) { return s->source->packing != PLAIN; }
 
 esp_status espi_stream_open_memory(espi_stream *s, const void *bytes, size_t size, const char *name, const esp_run *run,
                                    esp_error *err)

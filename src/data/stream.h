@@ -7,6 +7,8 @@
 
 #include "espalier.h"
 
+#include <stdint.h>
+
 typedef struct espi_stream {
     const char *name;  /* for messages: the path, or "standard input" */
     char *at, *end;    /* unread bytes */
@@ -21,6 +23,10 @@ typedef struct espi_stream {
 } espi_stream;
 
 esp_status espi_stream_open(espi_stream *stream, const char *path, const esp_run *run, esp_error *err);
+/* Only the bytes from .. to-1 of a file that is not packed. Lines are counted from `line` on. */
+esp_status espi_stream_open_range(espi_stream *stream, const char *path, uint64_t from, uint64_t to, size_t line,
+                                  const esp_run *run, esp_error *err);
+bool espi_stream_packed(const espi_stream *stream); /* by gzip or zstd */
 esp_status espi_stream_open_memory(espi_stream *stream, const void *bytes, size_t size, const char *name,
                                    const esp_run *run, esp_error *err);
 void espi_stream_close(espi_stream *stream);

@@ -71,6 +71,7 @@ typedef struct espi_problem {
     const esp_dataset *data;
     const espi_targets *targets; /* of all examples of the data */
     const esp_run *run;
+    struct espi_shares *shares; /* ranks have the examples, of which the data are a part (shares.h); NULL: no */
 } espi_problem;
 
 /* A cross-validation: example i is tested in fold number fold[i], and trained on in all others. */
@@ -116,6 +117,8 @@ struct espi_learner {
 
     /* NULL for learners that are online: these are handed one example after the other. */
     esp_status (*train)(const espi_problem *problem, esp_model **out, esp_error *err);
+    /* Whether `train` can do this at rank 0 with shares of the examples, the other ranks serving. NULL: it cannot. */
+    esp_status (*check_shares)(const espi_settings *settings, const esp_kernel *kernel, esp_error *err);
     /* The scores of every example, for each trial; the settings of the problem itself are not used. */
     esp_status (*out_of_fold)(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,
                               size_t trials, esp_error *err);

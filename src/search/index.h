@@ -33,6 +33,9 @@ esp_status espi_index_shape(esp_index *index, esp_error *err);
 /* Checks that it can hold a kernel of this text. */
 esp_status espi_index_check_kernel(const char *text, esp_error *err);
 
+/* Of the bytes of its file. */
+esp_status espi_index_digest(const esp_index *index, uint64_t *digest, esp_error *err);
+
 /* The similarity as it is told: 41 binary digits, so that what differs by rounding errors alone is equal. */
 double espi_similarity(double value);
 

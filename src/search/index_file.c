@@ -55,6 +55,12 @@ esp_status esp_index_write(const esp_index *index, const char *path, esp_error *
     return status == ESP_OK ? espi_sections_write(&source, path, err) : status;
 }
 
+esp_status espi_index_digest(const esp_index *index, uint64_t *digest, esp_error *err)
+{
+    const espi_section_source source = source_of(index);
+    return espi_sections_digest(&source, digest, err);
+}
+
 esp_status esp_index_bytes(const esp_index *index, char **bytes, size_t *size, esp_error *err)
 {
     const espi_section_source source = source_of(index);

@@ -1,6 +1,7 @@
 #include "search/search.h"
 
 #include "base/alloc.h"
+#include "base/group.h"
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/expression/columns.h"
@@ -161,11 +162,15 @@ static esp_status set_up(search_job *j, const esp_dataset *queries, int workers,
                               : espi_bind_to_cols(j->index->bound, queries, run, &j->bound, err);
 }
 
+static void add_up(search_job *j, int workers)
+{
+    for (int i = 0; j->worker != NULL && i < workers; i++) j->hits->computed += j->worker[i].trees.computed;
+}
+
 static void clean_up(search_job *j, int workers)
 {
     for (int i = 0; j->worker != NULL && i < workers; i++) {
         search_worker *w = &j->worker[i];
-        j->hits->computed += w->trees.computed;
         espi_tree_search_free(&w->trees);
         espi_workspace_free(w->workspace);
         espi_free(w->row);
@@ -180,21 +185,71 @@ static void clean_up(search_job *j, int workers)
     espi_bound_free(j->bound);
 }
 
+/* ------------------------------------------------------- several processes */
+
+static esp_status agree(const esp_index *index, const esp_dataset *queries, const esp_run *run, esp_error *err)
+{
+    if (!espi_group_shares(run)) return ESP_OK;
+    uint64_t digest = 0;
+    esp_status status = espi_index_digest(index, &digest, err);
+    if (status == ESP_OK) status = espi_group_agree(run, "another index", digest, err);
+    return status == ESP_OK ? espi_group_agree(run, "other data", espi_dataset_digest_all(queries), err) : status;
+}
+
+/* Each rank has found what some queries ask for; then all have it. */
+static esp_status join(esp_hits *h, const esp_run *run, esp_error *err)
+{
+    double computed = (double)h->computed;
+    size_t all = 0, at = 0;
+    if (!espi_group_shares(run)) return ESP_OK;
+    bool *own = espi_alloc(h->queries, sizeof *own);
+    if (own == NULL) return espi_no_memory(err);
+    for (size_t q = 0; q < h->queries; q++) own[q] = h->hit[q] != NULL;
+    esp_status status = espi_group_merge(run, h->count, h->queries * sizeof *h->count, err);
+    for (size_t q = 0; status == ESP_OK && q < h->queries; q++) all += h->count[q];
+    esp_hit *hit = status == ESP_OK ? espi_alloc_zero(all, sizeof *hit) : NULL;
+    if (status == ESP_OK && hit == NULL) status = espi_no_memory(err);
+    for (size_t q = 0; status == ESP_OK && q < h->queries; at += h->count[q++])
+        if (own[q] && h->count[q] > 0) memcpy(hit + at, h->hit[q], h->count[q] * sizeof *hit);
+    if (status == ESP_OK) status = espi_group_merge(run, hit, all * sizeof *hit, err);
+    at = 0;
+    for (size_t q = 0; status == ESP_OK && q < h->queries; at += h->count[q++]) {
+        if (own[q]) continue;
+        h->hit[q] = espi_alloc(h->count[q], sizeof *hit);
+        if (h->hit[q] == NULL) status = espi_no_memory(err);
+        else if (h->count[q] > 0) memcpy(h->hit[q], hit + at, h->count[q] * sizeof *hit);
+    }
+    if (status == ESP_OK) status = espi_group_sum(run, &computed, 1, err); /* exact below 2^53 */
+    h->computed = (uint64_t)computed;
+    espi_free(hit);
+    espi_free(own);
+    return status;
+}
+
 esp_status esp_search(const esp_index *index, const esp_dataset *queries, const esp_search_options *options,
                       const esp_run *run, esp_hits **out, esp_error *err)
 {
     static const esp_search_options none = {0};
     const int workers = espi_worker_count(run, queries->rows);
+    const esp_run apart = espi_group_apart(run);
     search_job j = {.index = index, .options = options != NULL ? options : &none};
+    esp_error ignored;
     *out = NULL;
+    if (err == NULL) err = &ignored;
     j.most = j.options->top > 0 && j.options->top < index->count ? j.options->top : index->count;
     j.above = j.options->threshold ? espi_similarity(j.options->above) : -INFINITY;
     if (isnan(j.above)) return espi_fail(err, ESP_ERR_PARAM, "the least similarity is not a number");
     j.hits = espi_alloc_zero(1, sizeof *j.hits);
-    if (j.hits == NULL) return espi_no_memory(err);
-    esp_status status = set_up(&j, queries, workers, run, err);
-    if (status == ESP_OK) status = espi_parallel(run, "searching", queries->rows, search_one, &j, err);
+    if (j.hits == NULL) return espi_group_end(run, espi_no_memory(err), err);
+    esp_status status = agree(index, queries, run, err);
+    if (status == ESP_OK) status = set_up(&j, queries, workers, &apart, err);
+    if (status == ESP_OK)
+        status =
+            espi_group_deal(run, "searching", queries->rows, espi_group_block(run, queries->rows), search_one, &j, err);
+    add_up(&j, workers);
+    if (status == ESP_OK) status = join(j.hits, run, err);
     clean_up(&j, workers);
+    status = espi_group_end(run, status, err);
     if (status == ESP_OK) *out = j.hits;
     else esp_hits_free(j.hits);
     return status;

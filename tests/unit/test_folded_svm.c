@@ -317,7 +317,7 @@ static fitted fit_of(const terms *t, const char *kernel, const sample *s, const 
     espi_folded_sum *sum = NULL;
     esp_error err = {0};
     assert_ok(espi_folded_sum_new(k, s->data, espi_folded_outputs(&training), run, &sum, &err), kernel, &err);
-    assert_ok(espi_folded_fit(&training, k, s->data, sum, run, &err), kernel, &err);
+    assert_ok(espi_folded_fit(&training, k, sum, run, &err), kernel, &err);
     espi_folded_sum_free(sum);
     esp_kernel_free(k);
     return f;

@@ -6,6 +6,7 @@
 #include "base/parallel.h"
 #include "base/status.h"
 #include "kernel/evaluate/segments.h"
+#include "kernel/evaluate/shares.h"
 #include "kernel/expression/columns.h"
 #include "kernel/expression/folding.h"
 #include "kernel/expression/terms.h"
@@ -34,10 +35,12 @@ struct espi_folded_sum {
     espi_term *term;
     size_t terms;
     double **scale; /* per term: of each row, 1 / sqrt(K(x, x)); NULL: not normalised */
+    size_t rows;    /* that have one */
     double *coefficient;
     sum_worker *worker;
     int workers;
-    espi_segments *segments; /* all that is above is unused if some leaf has no sums of its own */
+    espi_segments *segments; /* all that is above is unused if some leaf has no sums of its own ... */
+    espi_shares *shares;     /* ... or ranks have the examples */
 };
 
 /* ------------------------------------------------------------------- folds */
@@ -114,7 +117,7 @@ static esp_status norm_chunk(void *context, size_t item, const espi_worker *thre
 {
     const norming *j = context;
     const espi_folded_sum *s = j->sum;
-    const size_t leaf = s->term[j->term].number, from = item * NORMS;
+    const size_t leaf = s->term[j->term].number, from = s->rows + item * NORMS;
     sum_worker *w = &s->worker[thread->number];
     uint32_t row[NORMS];
     double value[NORMS];
@@ -138,17 +141,20 @@ static esp_status norm_chunk(void *context, size_t item, const espi_worker *thre
     return ESP_OK;
 }
 
+/* Of the rows that have none. */
 static esp_status make_norms(espi_folded_sum *s, const esp_run *run, esp_error *err)
 {
-    const size_t items = (s->data->rows + NORMS - 1) / NORMS;
+    const size_t items = (s->data->rows - s->rows + NORMS - 1) / NORMS;
     esp_status status = fit_workers(s, espi_worker_count(run, items)) ? ESP_OK : espi_no_memory(err);
     for (size_t i = 0; status == ESP_OK && i < s->terms; i++) {
         norming j = {.sum = s, .term = i};
         if (!s->term[i].norm) continue;
-        s->scale[i] = espi_alloc(s->data->rows, sizeof **s->scale);
-        status = s->scale[i] == NULL ? espi_no_memory(err)
-                                     : espi_parallel(run, "preparing the norms", items, norm_chunk, &j, err);
+        double *more = espi_realloc(s->scale[i], s->data->rows, sizeof *more);
+        if (more != NULL) s->scale[i] = more;
+        status =
+            more == NULL ? espi_no_memory(err) : espi_parallel(run, "preparing the norms", items, norm_chunk, &j, err);
     }
+    if (status == ESP_OK) s->rows = s->data->rows;
     return status;
 }
 
@@ -157,6 +163,7 @@ static esp_status make_norms(espi_folded_sum *s, const esp_run *run, esp_error *
 void espi_folded_sum_free(espi_folded_sum *s)
 {
     if (s == NULL) return;
+    if (s->shares != NULL) espi_shares_sum_free(s->shares);
     for (int i = 0; i < s->workers; i++) free_worker(s, &s->worker[i]);
     for (size_t i = 0; s->part != NULL && i < s->kernel->leaves; i++)
         if (s->part[i] != NULL) s->kernel->leaf[i].class->folding->close(s->part[i]);
@@ -208,21 +215,74 @@ esp_status espi_folded_sum_new(const esp_kernel *kernel, const esp_dataset *data
     return status;
 }
 
+esp_status espi_folded_sum_new_shared(espi_shares *shares, size_t outputs, espi_folded_sum **out, esp_error *err)
+{
+    espi_folded_sum *s = espi_alloc_zero(1, sizeof *s);
+    *out = NULL;
+    if (s == NULL) return espi_no_memory(err);
+    const esp_status status = espi_shares_sum_new(shares, outputs, err);
+    s->outputs = outputs;
+    if (status == ESP_OK) s->shares = shares;
+    if (status == ESP_OK) *out = s;
+    else espi_folded_sum_free(s);
+    return status;
+}
+
+esp_status espi_folded_sum_grow(espi_folded_sum *s, const esp_run *run, esp_error *err)
+{
+    esp_status status = ESP_OK;
+    if (s->segments != NULL) return espi_segments_grow(s->segments, err);
+    for (int i = 0; i < s->workers; i++) free_worker(s, &s->worker[i]);
+    for (size_t i = 0; status == ESP_OK && i < s->kernel->leaves; i++)
+        status = s->kernel->leaf[i].class->folding->grow(s->part[i], &s->kernel->leaf[i], err);
+    return status == ESP_OK ? make_norms(s, run, err) : status;
+}
+
 void espi_folded_sum_clear(espi_folded_sum *s)
 {
-    if (s->segments != NULL) {
-        espi_segments_clear(s->segments);
-        return;
+    if (s->shares != NULL) espi_shares_clear(s->shares);
+    else if (s->segments != NULL) espi_segments_clear(s->segments);
+    else
+        for (size_t i = 0; i < s->kernel->leaves; i++) s->kernel->leaf[i].class->folding->clear(s->part[i]);
+}
+
+esp_status espi_folded_sum_grams(espi_folded_sum *s, espi_gram_block *block, size_t blocks, const esp_run *run,
+                                 esp_error *err)
+{
+    esp_status status = ESP_OK;
+    if (s->shares != NULL) return espi_shares_grams(s->shares, block, blocks, err);
+    for (size_t i = 0; status == ESP_OK && i < blocks; i++)
+        status = espi_block_fill(s->kernel, s->data, &block[i], run, err);
+    return status;
+}
+
+esp_status espi_folded_sum_alike(espi_folded_sum *s, const espi_alike *alike, const esp_run *run, esp_error *err)
+{
+    return s->shares != NULL ? espi_shares_alike(s->shares, alike, err)
+                             : espi_alike_find(s->kernel, s->data, alike, run, err);
+}
+
+bool espi_folded_sum_digest(const espi_folded_sum *s, uint64_t *digest)
+{
+    if (s->shares != NULL) {
+        *digest = espi_shares_digest(s->shares);
+        return true;
     }
-    for (size_t i = 0; i < s->kernel->leaves; i++) s->kernel->leaf[i].class->folding->clear(s->part[i]);
+    bool *column = espi_alloc(s->data->columns, sizeof *column);
+    if (column == NULL) return false;
+    espi_used_columns(s->kernel, s->data, column);
+    const bool ok = espi_dataset_digest_rows(s->data, column, 0, digest);
+    espi_free(column);
+    return ok;
 }
 
 size_t espi_folded_sum_bytes(const espi_folded_sum *s)
 {
+    if (s->shares != NULL) return espi_shares_bytes(s->shares);
     if (s->segments != NULL) return espi_segments_bytes(s->segments);
     size_t bytes = 0;
     for (size_t i = 0; i < s->kernel->leaves; i++) bytes += s->kernel->leaf[i].class->folding->bytes(s->part[i]);
-    for (size_t i = 0; i < s->terms; i++) bytes += s->scale[i] != NULL ? s->data->rows * sizeof **s->scale : 0;
+    for (size_t i = 0; i < s->terms; i++) bytes += s->scale[i] != NULL ? s->rows * sizeof **s->scale : 0;
     return bytes;
 }
 
@@ -242,6 +302,7 @@ esp_status espi_folded_sum_add(espi_folded_sum *s, const uint32_t *row, size_t c
                                esp_error *err)
 {
     esp_status status = ESP_OK;
+    if (s->shares != NULL) return espi_shares_add(s->shares, row, count, coefficient, err);
     for (size_t i = 0; status == ESP_OK && i < count; i++, coefficient += s->outputs) {
         bool any = false;
         for (size_t k = 0; k < s->outputs; k++) any = any || coefficient[k] != 0.0;
@@ -285,7 +346,9 @@ esp_status espi_folded_sum_score(espi_folded_sum *s, const uint32_t *row, size_t
                                  double *score, esp_error *err)
 {
     esp_status status = ESP_OK;
-    if (s->segments != NULL) {
+    if (s->shares != NULL) {
+        status = espi_shares_score(s->shares, row, count, score, err);
+    } else if (s->segments != NULL) {
         status = espi_segments_score(s->segments, row, count, run, score, err);
     } else {
         scoring j = {.sum = s, .row = row, .count = count, .score = score, .chunk = count / PORTIONS};

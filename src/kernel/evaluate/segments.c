@@ -28,6 +28,7 @@ struct espi_segments {
     bool *column; /* that the kernel uses */
     size_t outputs;
     uint32_t *place; /* per row of the data: in the list; UINT32_MAX: not there */
+    size_t rows;
     uint32_t *listed;
     double *coefficient; /* example e of the list, output k: coefficient[e * outputs + k] */
     size_t count, listed_capacity, coefficient_capacity;
@@ -69,6 +70,15 @@ void espi_segments_free(espi_segments *s)
     espi_free(s);
 }
 
+esp_status espi_segments_grow(espi_segments *s, esp_error *err)
+{
+    uint32_t *place = espi_realloc(s->place, s->data->rows, sizeof *place);
+    if (place == NULL) return espi_no_memory(err);
+    s->place = place;
+    for (; s->rows < s->data->rows; s->rows++) place[s->rows] = UINT32_MAX;
+    return ESP_OK;
+}
+
 esp_status espi_segments_new(const esp_kernel *kernel, const esp_dataset *data, size_t outputs, espi_segments **out,
                              esp_error *err)
 {
@@ -79,12 +89,10 @@ esp_status espi_segments_new(const esp_kernel *kernel, const esp_dataset *data, 
     s->data = data;
     s->outputs = outputs;
     s->column = espi_alloc(data->columns, sizeof *s->column);
-    s->place = espi_alloc(data->rows, sizeof *s->place);
-    if (s->column == NULL || s->place == NULL) {
+    if (s->column == NULL || espi_segments_grow(s, NULL) != ESP_OK) {
         espi_segments_free(s);
         return espi_no_memory(err);
     }
-    if (data->rows > 0) memset(s->place, 0xFF, data->rows * sizeof *s->place);
     espi_used_columns(kernel, data, s->column);
     *out = s;
     return ESP_OK;
@@ -92,7 +100,7 @@ esp_status espi_segments_new(const esp_kernel *kernel, const esp_dataset *data, 
 
 size_t espi_segments_bytes(const espi_segments *s)
 {
-    return s->data->rows * sizeof *s->place + s->listed_capacity * sizeof *s->listed +
+    return s->rows * sizeof *s->place + s->listed_capacity * sizeof *s->listed +
            s->coefficient_capacity * sizeof *s->coefficient;
 }
 

@@ -18,6 +18,7 @@ void espi_segments_free(espi_segments *segments);
 esp_status espi_segments_score(espi_segments *segments, const uint32_t *row, size_t count, const esp_run *run,
                                double *score, esp_error *err);
 esp_status espi_segments_add(espi_segments *segments, size_t row, const double *coefficient, esp_error *err);
+esp_status espi_segments_grow(espi_segments *segments, esp_error *err);
 void espi_segments_clear(espi_segments *segments);
 size_t espi_segments_bytes(const espi_segments *segments);
 

@@ -3,8 +3,8 @@
  *
  *     f_k(x) = sum_e c_k(e) K(x, e)
  *
- * Unlike a sum that grows (growing.h), it knows all examples from the start, asks for the scores of many at once, and
- * by several threads. */
+ * Unlike a sum that grows (growing.h), it knows its examples from the start, or is told of many new ones at once, asks
+ * for the scores of many, and by several threads. */
 #ifndef ESPI_KERNEL_EXPRESSION_FOLDING_H
 #define ESPI_KERNEL_EXPRESSION_FOLDING_H
 
@@ -34,6 +34,8 @@ struct espi_folding_class {
 
     /* Adds to the coefficients of a row, one per output. A part after a failure can only be closed. */
     esp_status (*add)(espi_folding_part *part, size_t row, const double *coefficient, esp_error *err);
+    /* The column has more rows than before. Workspaces made earlier can only be freed. */
+    esp_status (*grow)(espi_folding_part *part, const espi_leaf *leaf, esp_error *err);
     /* All coefficients are 0 again. */
     void (*clear)(espi_folding_part *part);
     size_t (*bytes)(const espi_folding_part *part);

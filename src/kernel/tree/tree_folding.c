@@ -26,6 +26,7 @@ typedef struct folding_tree {
     uint64_t clears; /* so far */
     double bow;
     double *word; /* leaf of symbol s, output k: word[s * outputs + k]; NULL: bow is 0 */
+    size_t words; /* symbols there are */
 } folding_tree;
 
 typedef struct tree_scores { /* of one thread */
@@ -57,6 +58,31 @@ static void close_part(espi_folding_part *part)
     espi_free(t);
 }
 
+/* Room for all productions and symbols. */
+static bool fit_forest(folding_tree *t, const espi_leaf *leaf)
+{
+    const espi_forest *forest = t->forest;
+    double *lambda = espi_realloc(t->lambda, forest->productions, sizeof *lambda);
+    if (lambda != NULL) t->lambda = lambda;
+    double *alpha = espi_realloc(t->alpha, forest->productions, sizeof *alpha);
+    if (alpha != NULL) t->alpha = alpha;
+    t->decay = (espi_decay){.lambda = t->lambda, .alpha = t->alpha};
+    if (lambda == NULL || alpha == NULL || !espi_tree_decays(leaf, forest, NULL, lambda, alpha, NULL, NULL))
+        return false;
+    if (!(t->bow > 0.0)) return true;
+    double *word = espi_realloc(t->word, forest->symbols.count, t->weights.width * sizeof *word);
+    if (word == NULL) return false;
+    memset(word + t->words * t->weights.width, 0, (forest->symbols.count - t->words) * t->weights.width * sizeof *word);
+    t->word = word;
+    t->words = forest->symbols.count;
+    return true;
+}
+
+static esp_status grow(espi_folding_part *part, const espi_leaf *leaf, esp_error *err)
+{
+    return fit_forest(view(part), leaf) ? ESP_OK : espi_no_memory(err);
+}
+
 static esp_status open_part(const espi_leaf *leaf, const espi_column *column, size_t outputs, espi_folding_part **out,
                             esp_error *err)
 {
@@ -68,13 +94,8 @@ static esp_status open_part(const espi_leaf *leaf, const espi_column *column, si
     t->forest = forest;
     t->weights = (espi_tree_weights){.dag = {.scores_only = true}, .width = outputs};
     t->planner = espi_planner_new(forest);
-    t->lambda = espi_alloc(forest->productions, sizeof *t->lambda);
-    t->alpha = espi_alloc(forest->productions, sizeof *t->alpha);
-    t->decay = (espi_decay){.lambda = t->lambda, .alpha = t->alpha};
     t->bow = espi_leaf_value(leaf, "bow");
-    if (t->bow > 0.0) t->word = espi_alloc_zero(forest->symbols.count, outputs * sizeof *t->word);
-    if (t->planner == NULL || t->lambda == NULL || t->alpha == NULL || (t->bow > 0.0 && t->word == NULL) ||
-        !espi_tree_decays(leaf, forest, NULL, t->lambda, t->alpha, NULL, NULL)) {
+    if (t->planner == NULL || !fit_forest(t, leaf)) {
         close_part(&t->part);
         return espi_no_memory(err);
     }
@@ -87,14 +108,14 @@ static void clear(espi_folding_part *part)
     folding_tree *t = view(part);
     espi_tree_weights_free(&t->weights);
     t->clears++;
-    if (t->word != NULL) memset(t->word, 0, t->forest->symbols.count * t->weights.width * sizeof *t->word);
+    if (t->word != NULL) memset(t->word, 0, t->words * t->weights.width * sizeof *t->word);
 }
 
 static size_t bytes(const espi_folding_part *part)
 {
     const folding_tree *t = look(part);
     return espi_tree_weights_bytes(&t->weights) + t->forest->productions * 2 * sizeof(double) +
-           (t->word != NULL ? t->forest->symbols.count * t->weights.width * sizeof *t->word : 0);
+           (t->word != NULL ? t->words * t->weights.width * sizeof *t->word : 0);
 }
 
 /* ----------------------------------------------------------------- leaves */
@@ -150,7 +171,7 @@ static void *workspace_new(const espi_folding_part *part)
     w->part = t;
     w->planner = espi_planner_new(t->forest);
     w->matcher = espi_matcher_new(&t->weights.dag, &t->decay, NULL);
-    if (t->word != NULL) w->count = espi_alloc_zero(t->forest->symbols.count, sizeof *w->count);
+    if (t->word != NULL) w->count = espi_alloc_zero(t->words, sizeof *w->count);
     if (w->planner != NULL && w->matcher != NULL && (t->word == NULL || w->count != NULL)) return w;
     workspace_free(w);
     return NULL;
@@ -268,5 +289,6 @@ const espi_folding_class espi_tree_folding = {.open = open_part,
                                               .selves = selves,
                                               .score = score,
                                               .add = add,
+                                              .grow = grow,
                                               .clear = clear,
                                               .bytes = bytes};

@@ -28,6 +28,7 @@ typedef struct folding_vectors {
 
     espi_postings postings;
     uint32_t *place; /* per row: its column in the lists; UINT32_MAX: none */
+    size_t rows;
     size_t columns;
     double *coefficient; /* see coefficient_of */
     size_t coefficient_capacity;
@@ -59,7 +60,7 @@ static void clear(espi_folding_part *part)
 {
     folding_vectors *v = view(part);
     if (v->weight != NULL) memset(v->weight, 0, v->features * v->outputs * sizeof *v->weight);
-    if (v->place != NULL) memset(v->place, 0xFF, v->column->rows * sizeof *v->place);
+    if (v->place != NULL) memset(v->place, 0xFF, v->rows * sizeof *v->place);
     espi_postings_free(&v->postings);
     espi_free(v->coefficient);
     v->coefficient = NULL;
@@ -78,22 +79,43 @@ static void close_part(espi_folding_part *part)
     espi_free(v);
 }
 
-static bool read_column(folding_vectors *v)
+static bool read_column(folding_vectors *v, size_t *features)
 {
     espi_symbols names = {0};
-    v->features = v->column->vectors.features.count;
+    *features = v->column->vectors.features.count;
     if (v->column->type != ESP_COLUMN_SEQUENCE) return true;
+    espi_bag_free(&v->words);
     const bool ok = espi_bag_make(&v->words, v->column, &names, true);
-    v->features = names.count;
+    *features = names.count;
     espi_symbols_free(&names);
     return ok;
 }
 
-static bool make_room(folding_vectors *v)
+/* Room for all features, whose numbers stay, and all rows; what is new has no coefficients. */
+static bool fit_column(folding_vectors *v)
 {
-    if (v->shape.kind == ESPI_LINEAR) v->weight = espi_alloc(v->features, v->outputs * sizeof *v->weight);
-    else v->place = espi_alloc(v->column->rows, sizeof *v->place);
-    return v->weight != NULL || v->place != NULL;
+    size_t features;
+    if (!read_column(v, &features)) return false;
+    if (v->shape.kind == ESPI_LINEAR) {
+        double *weight = espi_realloc(v->weight, features, v->outputs * sizeof *weight);
+        if (weight == NULL) return false;
+        v->weight = weight;
+        for (size_t i = v->features * v->outputs; i < features * v->outputs; i++) weight[i] = 0.0;
+    } else {
+        uint32_t *place = espi_realloc(v->place, v->column->rows, sizeof *place);
+        if (place == NULL) return false;
+        v->place = place;
+        for (size_t i = v->rows; i < v->column->rows; i++) place[i] = UINT32_MAX;
+    }
+    v->features = features;
+    v->rows = v->column->rows;
+    return true;
+}
+
+static esp_status grow(espi_folding_part *part, const espi_leaf *leaf, esp_error *err)
+{
+    (void)leaf;
+    return fit_column(view(part)) ? ESP_OK : espi_no_memory(err);
 }
 
 static esp_status open_part(const espi_leaf *leaf, const espi_column *column, size_t outputs, espi_folding_part **out,
@@ -107,11 +129,10 @@ static esp_status open_part(const espi_leaf *leaf, const espi_column *column, si
     v->column = column;
     v->outputs = outputs;
     for (size_t n = 0; n <= ESPI_MOST_COUNTED; n++) v->table[n] = espi_shape_self(&v->shape, (double)n);
-    if (!read_column(v) || !make_room(v)) {
+    if (!fit_column(v)) {
         close_part(&v->part);
         return espi_no_memory(err);
     }
-    clear(&v->part);
     *out = &v->part;
     return ESP_OK;
 }
@@ -121,8 +142,7 @@ static size_t bytes(const espi_folding_part *part)
     const folding_vectors *v = look(part);
     return sizeof *v + espi_bag_bytes(&v->words) + espi_postings_bytes(&v->postings) +
            (v->weight != NULL ? v->features * v->outputs * sizeof *v->weight : 0) +
-           (v->place != NULL ? v->column->rows * sizeof *v->place : 0) +
-           v->coefficient_capacity * sizeof *v->coefficient;
+           (v->place != NULL ? v->rows * sizeof *v->place : 0) + v->coefficient_capacity * sizeof *v->coefficient;
 }
 
 /* ----------------------------------------------------------- coefficients */
@@ -304,5 +324,6 @@ const espi_folding_class espi_vector_folding = {.open = open_part,
                                                 .selves = selves,
                                                 .score = score,
                                                 .add = add,
+                                                .grow = grow,
                                                 .clear = clear,
                                                 .bytes = bytes};

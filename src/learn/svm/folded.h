@@ -83,10 +83,7 @@ typedef struct espi_folded_outcome { /* of moving variables */
 } espi_folded_outcome;
 
 typedef struct espi_folded {
-    const esp_kernel *kernel;
-    const esp_dataset *data;
-    bool *column;        /* of the data: whether the kernel uses it */
-    const uint32_t *row; /* of the data, per example */
+    const uint32_t *row; /* of the sum, per example */
     espi_folded_sum *sum;
     const esp_run *run;
     size_t examples, problems;
@@ -104,7 +101,6 @@ typedef struct espi_folded {
     double *score, *change;  /* member m, problem p: score[m * problems + p]; change of the coefficient */
     double *local;           /* scratch of espi_folded_descend, per thread */
     espi_folded_outcome *outcome; /* per problem */
-    double *coefficient;          /* scratch, per problem */
 } espi_folded;
 
 static inline double espi_folded_bias(const espi_folded *f, const espi_folded_problem *p)
@@ -120,9 +116,6 @@ static inline double espi_folded_violation(const espi_folded_problem *p, size_t 
     return p->alpha[k] > 0.0 ? gradient : 0.0;
 }
 
-/* A dataset of some examples; `copier` as for espi_copier_dataset. */
-esp_status espi_folded_copy(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
-                            esp_dataset **out, esp_error *err);
 /* Puts active examples in an order in which those that are alike stand together, for so many blocks. */
 esp_status espi_folded_order(espi_folded *f, uint32_t *example, size_t blocks, esp_error *err);
 /* Makes blocks of the examples that are active, with the kernel values among them; what they were before is freed. */
@@ -163,7 +156,7 @@ typedef struct espi_folded_checkpoint {
     espi_folded_record *record; /* per problem of the training; of those that are done */
     double saved, took;         /* when the last was written, and how long it took, in seconds */
 } espi_folded_checkpoint;
-esp_status espi_folded_digest(const espi_training *training, const esp_kernel *kernel, const esp_dataset *data,
+esp_status espi_folded_digest(const espi_training *training, const esp_kernel *kernel, const espi_folded_sum *sum,
                               uint64_t *digest, esp_error *err);
 /* Writes it, unless the last is quite new. `first`: the first of the problems that are learned. */
 esp_status espi_folded_save(espi_folded_checkpoint *c, const espi_folded *f, const espi_training *t, size_t first,
@@ -179,7 +172,7 @@ esp_status espi_folded_check(const esp_kernel *kernel, esp_error *err);
  * its own. */
 size_t espi_folded_outputs(const espi_training *training);
 /* Fits as espi_training_run does, over a sum of that many outputs, whose coefficients are all 0. */
-esp_status espi_folded_fit(espi_training *training, const esp_kernel *kernel, const esp_dataset *data,
-                           espi_folded_sum *sum, const esp_run *run, esp_error *err);
+esp_status espi_folded_fit(espi_training *training, const esp_kernel *kernel, espi_folded_sum *sum, const esp_run *run,
+                           esp_error *err);
 
 #endif

@@ -1,7 +1,6 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "kernel/evaluate/bound.h"
 #include "learn/svm/folded.h"
 
 enum {
@@ -66,28 +65,27 @@ static bool share_out(espi_folded *f, const uint32_t *example, size_t blocks)
            f->outcome != NULL;
 }
 
-esp_status espi_folded_copy(const espi_folded *f, const uint32_t *example, size_t count, espi_copier **copier,
-                            esp_dataset **out, esp_error *err)
+/* The kernel values of all blocks. */
+static esp_status fill_blocks(const espi_folded *f, esp_error *err)
 {
-    return espi_copier_dataset(copier, f->data, f->column, f->row, example, count, out, err);
-}
-
-static esp_status fill_block(const espi_folded *f, espi_folded_block *block, espi_copier **copier, esp_error *err)
-{
-    esp_dataset *copy = NULL;
-    espi_bound *bound = NULL;
-    block->gram = espi_alloc(block->count, block->count * sizeof *block->gram);
-    esp_status status = block->gram == NULL ? espi_no_memory(err)
-                                            : espi_folded_copy(f, block->example, block->count, copier, &copy, err);
-    if (status == ESP_OK) status = espi_gram_square(f->kernel, copy, f->run, block->gram, &bound, err);
-    espi_bound_free(bound);
-    esp_dataset_free(copy);
+    espi_gram_block *block = espi_alloc(f->blocks, sizeof *block);
+    uint32_t *row = espi_alloc(f->actives, sizeof *row);
+    esp_status status = block == NULL || row == NULL ? espi_no_memory(err) : ESP_OK;
+    for (size_t b = 0, at = 0; status == ESP_OK && b < f->blocks; b++) {
+        espi_folded_block *x = &f->block[b];
+        x->gram = espi_alloc(x->count, x->count * sizeof *x->gram);
+        if (x->gram == NULL) status = espi_no_memory(err);
+        block[b] = (espi_gram_block){.row = row + at, .count = x->count, .gram = x->gram};
+        for (size_t i = 0; i < x->count; i++) row[at++] = f->row[x->example[i]];
+    }
+    if (status == ESP_OK) status = espi_folded_sum_grams(f->sum, block, f->blocks, f->run, err);
+    espi_free(block);
+    espi_free(row);
     return status;
 }
 
 esp_status espi_folded_blocks_make(espi_folded *f, esp_error *err)
 {
-    espi_copier *copier = NULL;
     espi_folded_blocks_free(f);
     const size_t size = block_size(f), blocks = (f->actives + size - 1) / size;
     uint32_t *example = espi_alloc(f->actives, sizeof *example);
@@ -97,9 +95,7 @@ esp_status espi_folded_blocks_make(espi_folded *f, esp_error *err)
     esp_status status = example == NULL ? espi_no_memory(err) : espi_folded_order(f, example, blocks, err);
     if (status == ESP_OK && !share_out(f, example, blocks)) status = espi_no_memory(err);
     espi_free(example);
-    for (size_t i = 0; status == ESP_OK && i < f->blocks; i++) status = fill_block(f, &f->block[i], &copier, err);
-    espi_copier_free(copier);
-    return status;
+    return status == ESP_OK ? fill_blocks(f, err) : status;
 }
 
 /* ------------------------------------------------------------------- steps */

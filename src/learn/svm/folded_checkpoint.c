@@ -28,26 +28,19 @@ static void add_text(uint64_t *digest, const char *text, size_t size)
     *digest = XXH3_64bits_withSeed(text, size, *digest + size + 1);
 }
 
-static void add_symbols(uint64_t *digest, const espi_symbols *symbols)
+esp_status espi_folded_digest(const espi_training *t, const esp_kernel *kernel, const espi_folded_sum *sum,
+                              uint64_t *out, esp_error *err)
 {
-    for (size_t i = 0; i < symbols->count; i++) add_text(digest, symbols->symbol[i].text, symbols->symbol[i].size);
-}
-
-esp_status espi_folded_digest(const espi_training *t, const esp_kernel *kernel, const esp_dataset *data, uint64_t *out,
-                              esp_error *err)
-{
-    uint64_t digest = espi_dataset_digest(data, t->settings->seed);
+    uint64_t digest;
     char *settings = espi_settings_text(t->settings);
-    if (settings == NULL) return espi_no_memory(err);
+    if (settings == NULL || !espi_folded_sum_digest(sum, &digest)) {
+        espi_free(settings);
+        return espi_no_memory(err);
+    }
+    add_text(&digest, (const char *)&t->settings->seed, sizeof t->settings->seed);
     add_text(&digest, kernel->text, strlen(kernel->text));
     add_text(&digest, settings, strlen(settings));
     espi_free(settings);
-    for (size_t i = 0; i < data->columns; i++) {
-        const espi_column *c = &data->column[i];
-        add_symbols(&digest, c->type == ESP_COLUMN_TREE       ? &c->trees.symbols
-                             : c->type == ESP_COLUMN_SEQUENCE ? &c->sequences.symbols
-                                                              : &c->vectors.features);
-    }
     add_text(&digest, (const char *)t->example, t->count * sizeof *t->example);
     if (t->targets->class_of != NULL)
         add_text(&digest, (const char *)t->targets->class_of, t->targets->count * sizeof *t->targets->class_of);

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/parallel.h"
 #include "base/status.h"
-#include "kernel/expression/columns.h"
 #include "learn/svm/folded_course.h"
 
 /* ---------------------------------------------------------------- problems */
@@ -15,8 +14,6 @@ static void free_course(espi_course *s)
     espi_free(f->problem);
     espi_free(f->active);
     espi_free(f->near);
-    espi_free(f->column);
-    espi_free(f->coefficient);
     espi_free(s->chunk);
 }
 
@@ -28,10 +25,7 @@ static bool take_memory(espi_course *s)
     f->problem = espi_alloc_zero(f->problems, sizeof *f->problem);
     f->active = espi_alloc_zero(f->examples, sizeof *f->active);
     f->near = espi_alloc_zero(f->examples, sizeof *f->near);
-    f->column = espi_alloc(f->data->columns, sizeof *f->column);
-    f->coefficient = espi_alloc(f->problems, sizeof *f->coefficient);
-    return s->chunk != NULL && f->problem != NULL && f->active != NULL && f->near != NULL && f->column != NULL &&
-           f->coefficient != NULL;
+    return s->chunk != NULL && f->problem != NULL && f->active != NULL && f->near != NULL;
 }
 
 /* Poses the problems; the variables start where the training says. */
@@ -40,7 +34,6 @@ static esp_status start_course(espi_course *s, esp_error *err)
     espi_folded *f = &s->f;
     const espi_training *t = s->training;
     bool ok = take_memory(s);
-    if (ok) espi_used_columns(f->kernel, f->data, f->column);
     for (size_t n = 0; ok && n < f->problems; n++) {
         espi_folded_problem *p = &f->problem[n];
         ok = espi_training_pose(t, s->first + n, &p->v);
@@ -213,16 +206,16 @@ static esp_status run_courses(espi_training *t, const espi_folded *parts, espi_f
     return status;
 }
 
-esp_status espi_folded_fit(espi_training *t, const esp_kernel *kernel, const esp_dataset *data, espi_folded_sum *sum,
-                           const esp_run *run, esp_error *err)
+esp_status espi_folded_fit(espi_training *t, const esp_kernel *kernel, espi_folded_sum *sum, const esp_run *run,
+                           esp_error *err)
 {
     espi_folded_checkpoint checkpoint = {.path = t->checkpoint};
-    const espi_folded parts = {.kernel = kernel, .data = data, .row = t->example, .sum = sum, .examples = t->count};
+    const espi_folded parts = {.row = t->example, .sum = sum, .examples = t->count};
     esp_status status = espi_training_start(t, err);
     if (status == ESP_OK && t->checkpoint != NULL) {
         checkpoint.record = espi_alloc_zero(t->fit->outputs, sizeof *checkpoint.record);
         status = checkpoint.record == NULL ? espi_no_memory(err)
-                                           : espi_folded_digest(t, kernel, data, &checkpoint.digest, err);
+                                           : espi_folded_digest(t, kernel, sum, &checkpoint.digest, err);
     }
     if (status == ESP_OK) status = run_courses(t, &parts, t->checkpoint != NULL ? &checkpoint : NULL, run, err);
     espi_free(checkpoint.record);

@@ -55,19 +55,37 @@ void espi_folded_meet(espi_folded_problem *p)
     snap(p);
 }
 
+/* The coefficients of an example; false if all are 0. */
+static bool coefficients(const espi_folded *f, size_t example, double *coefficient)
+{
+    bool any = false;
+    for (size_t n = 0; n < f->problems; n++) {
+        const espi_folded_problem *p = &f->problem[n];
+        coefficient[n] = 0.0;
+        for (size_t c = 0; c < f->copies; c++)
+            coefficient[n] += p->v.sign[c * f->examples + example] * p->alpha[c * f->examples + example];
+        any = any || coefficient[n] != 0.0;
+    }
+    return any;
+}
+
 esp_status espi_folded_sum_anew(espi_folded *f, esp_error *err)
 {
-    esp_status status = ESP_OK;
+    enum { SOME = 4096 }; /* examples that are added at once */
+    double *coefficient = espi_alloc(SOME, f->problems * sizeof *coefficient);
+    uint32_t *row = espi_alloc(SOME, sizeof *row);
+    esp_status status = coefficient == NULL || row == NULL ? espi_no_memory(err) : ESP_OK;
     espi_folded_sum_clear(f->sum);
-    for (size_t i = 0; status == ESP_OK && i < f->examples; i++) {
-        for (size_t n = 0; n < f->problems; n++) {
-            const espi_folded_problem *p = &f->problem[n];
-            f->coefficient[n] = 0.0;
-            for (size_t c = 0; c < f->copies; c++)
-                f->coefficient[n] += p->v.sign[c * f->examples + i] * p->alpha[c * f->examples + i];
+    for (size_t i = 0; status == ESP_OK && i < f->examples;) {
+        size_t count = 0;
+        for (; i < f->examples && count < SOME; i++) {
+            row[count] = f->row[i];
+            count += coefficients(f, i, coefficient + count * f->problems);
         }
-        status = espi_folded_sum_add(f->sum, &f->row[i], 1, f->coefficient, err);
+        status = espi_folded_sum_add(f->sum, row, count, coefficient, err);
     }
+    espi_free(coefficient);
+    espi_free(row);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/status.h"
+#include "kernel/evaluate/shares.h"
 #include "kernel/expression/columns.h"
 #include "learn/model/file.h"
 #include "learn/svm/folded.h"
@@ -38,6 +39,21 @@ esp_status espi_machine_check_kernel(const espi_settings *settings, const esp_ke
                                    "the same for all classes",
                                    kernel->leaf[i].class->name);
     return ESP_OK;
+}
+
+esp_status espi_machine_check_shares(const espi_settings *settings, const esp_kernel *kernel, esp_error *err)
+{
+    const espi_machine_settings *s = espi_machine_settings_of(settings);
+    if (s->solver == ESPI_SOLVER_ROWS || s->inducing > 0)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "%s needs all examples in one place; over several ranks, only the solver "
+                         "folded learns",
+                         s->inducing > 0 ? "inducing" : "the solver rows");
+    if (s->keep_partial)
+        return espi_fail(err, ESP_ERR_PARAM,
+                         "keep-partial is for one process; over several ranks, a checkpoint keeps "
+                         "what was learned");
+    return espi_folded_check(kernel, err);
 }
 
 void espi_machine_for_validation(espi_settings *settings)
@@ -131,7 +147,7 @@ static esp_status no_checkpoint(const espi_problem *problem, esp_error *err)
 
 static esp_status learn(machine_training *t, esp_error *err)
 {
-    const size_t count = t->problem->data->rows;
+    const size_t count = t->problem->targets->count;
     const espi_machine *machine = espi_machine_of(t->problem->settings);
     const bool keep = espi_machine_settings_of(t->problem->settings)->keep_partial;
     const bool calibrates = machine->calibrates != NULL && machine->calibrates(t->problem->settings);
@@ -182,21 +198,42 @@ static char *summary_text(const machine_training *t)
     return espi_text_take(&text);
 }
 
+/* A copy of examples of which ranks have a share each; all that have coefficients are held. */
+static esp_status copy_held(const esp_kernel *kernel, const espi_problem *problem, const bool *wanted,
+                            esp_dataset **out, esp_error *err)
+{
+    const esp_dataset *data = problem->data;
+    uint32_t *row = espi_alloc(problem->targets->count, sizeof *row);
+    bool *column = espi_alloc(data->columns, sizeof *column);
+    espi_copier *copier = NULL;
+    size_t count = 0;
+    esp_status status = row == NULL || column == NULL ? espi_no_memory(err) : ESP_OK;
+    for (size_t i = 0; status == ESP_OK && i < problem->targets->count; i++)
+        if (wanted[i]) row[count++] = espi_shares_row(problem->shares, (uint32_t)i);
+    if (status == ESP_OK) espi_used_columns(kernel, data, column);
+    if (status == ESP_OK) status = espi_copier_dataset(&copier, data, column, row, NULL, count, out, err);
+    espi_copier_free(copier);
+    espi_free(column);
+    espi_free(row);
+    return status;
+}
+
 /* The support examples with their coefficients. */
 static esp_status take_support(esp_model *m, const machine_training *t, esp_error *err)
 {
-    const esp_dataset *data = t->problem->data;
-    const size_t outputs = t->outputs;
-    bool *wanted = espi_alloc_zero(data->rows, sizeof *wanted);
+    const espi_problem *problem = t->problem;
+    const size_t outputs = t->outputs, count = problem->targets->count;
+    bool *wanted = espi_alloc_zero(count, sizeof *wanted);
     if (wanted == NULL) return espi_no_memory(err);
-    for (size_t i = 0; i < data->rows * outputs; i++)
+    for (size_t i = 0; i < count * outputs; i++)
         if (t->fit.coefficient[i] != 0.0) wanted[i / outputs] = true;
-    esp_status status = espi_copy_rows(m->kernel, data, wanted, &m->support, err);
+    esp_status status = problem->shares != NULL ? copy_held(m->kernel, problem, wanted, &m->support, err)
+                                                : espi_copy_rows(m->kernel, problem->data, wanted, &m->support, err);
     if (status == ESP_OK) {
         m->coefficient = espi_alloc(m->support->rows, outputs * sizeof *m->coefficient);
         if (m->coefficient == NULL) status = espi_no_memory(err);
     }
-    for (size_t i = 0, k = 0; status == ESP_OK && i < data->rows; i++) {
+    for (size_t i = 0, k = 0; status == ESP_OK && i < count; i++) {
         if (!wanted[i]) continue;
         memcpy(m->coefficient + k++ * outputs, t->fit.coefficient + i * outputs, outputs * sizeof *m->coefficient);
     }

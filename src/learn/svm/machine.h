@@ -147,6 +147,7 @@ esp_status espi_fit_score(const espi_fit *fit, espi_rows *all, const uint32_t *t
 
 /* For learners that are machines (learner.h). */
 esp_status espi_machine_check_kernel(const espi_settings *settings, const esp_kernel *kernel, esp_error *err);
+esp_status espi_machine_check_shares(const espi_settings *settings, const esp_kernel *kernel, esp_error *err);
 void espi_machine_for_validation(espi_settings *settings);
 esp_status espi_machine_train(const espi_problem *problem, esp_model **out, esp_error *err);
 esp_status espi_machine_out_of_fold(const espi_problem *problem, const espi_folds *folds, const espi_trial *trial,

@@ -153,7 +153,7 @@ esp_status espi_source_validate(espi_row_source *source, const espi_folds *folds
                                 size_t trials, espi_trial_progress *progress, esp_error *err)
 {
     const validation v = {.source = source, .trial = trial, .trials = trials, .progress = progress};
-    const size_t count = source->problem.data->rows;
+    const size_t count = source->problem.targets->count;
     const espi_split *outer = source->split;
     espi_split split = {0};
     esp_status status = espi_split_make(&split, count, err);

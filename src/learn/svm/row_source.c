@@ -23,7 +23,7 @@ void espi_split_free(espi_split *split)
 static bool is_better_folded(const espi_problem *problem, const espi_settings *settings)
 {
     enum { MANY = 10000, VERY_MANY = 100000 };
-    const double rows = (double)problem->data->rows;
+    const double rows = (double)problem->targets->count;
     const size_t memory = problem->run != NULL ? problem->run->memory : 0;
     const bool many = espi_kernel_folds_well(problem->kernel) &&
                       settings->learner->outputs(settings, problem->targets->classes) == 1 && rows >= MANY;
@@ -38,7 +38,7 @@ const espi_row_source_class *espi_source_for(const espi_problem *problem, const 
     const espi_machine_settings *s = espi_machine_settings_of(settings);
     if (espi_kernel_selects(problem->kernel)) return &espi_row_source_selected;
     if (s->inducing > 0) return &espi_row_source_pivots;
-    if (s->solver == ESPI_SOLVER_FOLDED) return &espi_row_source_folded;
+    if (s->solver == ESPI_SOLVER_FOLDED || problem->shares != NULL) return &espi_row_source_folded;
     return s->solver == ESPI_SOLVER_AUTO && is_better_folded(problem, settings) ? &espi_row_source_folded
                                                                                 : &espi_row_source_whole;
 }

@@ -32,7 +32,9 @@ static esp_status take_sum(folded_source *s, size_t outputs, esp_error *err)
     }
     espi_folded_sum_free(s->sum);
     s->outputs = outputs;
-    return espi_folded_sum_new(p->kernel, p->data, outputs, p->run, &s->sum, err);
+    s->sum = NULL;
+    return p->shares != NULL ? espi_folded_sum_new_shared(p->shares, outputs, &s->sum, err)
+                             : espi_folded_sum_new(p->kernel, p->data, outputs, p->run, &s->sum, err);
 }
 
 static esp_status fit(espi_row_source *source, espi_training *training, esp_error *err)
@@ -41,18 +43,33 @@ static esp_status fit(espi_row_source *source, espi_training *training, esp_erro
     const espi_problem *p = &source->problem;
     *training->fit = (espi_fit){0};
     const esp_status status = take_sum(s, espi_folded_outputs(training), err);
-    return status == ESP_OK ? espi_folded_fit(training, p->kernel, p->data, s->sum, p->run, err) : status;
+    return status == ESP_OK ? espi_folded_fit(training, p->kernel, s->sum, p->run, err) : status;
 }
 
-/* The scores of the examples tested by outputs first .. first + s->outputs - 1. */
+/* The sum of outputs first .. first + s->outputs - 1 of a fit. */
+static esp_status fold_outputs(const folded_source *s, const espi_fit *fit, size_t first, esp_error *err)
+{
+    enum { SOME = 4096 }; /* examples that are added at once */
+    const espi_split *split = s->source.split;
+    double *coefficient = espi_alloc(SOME, s->outputs * sizeof *coefficient);
+    esp_status status = coefficient == NULL ? espi_no_memory(err) : ESP_OK;
+    espi_folded_sum_clear(s->sum);
+    for (size_t from = 0; status == ESP_OK && from < split->trained; from += SOME) {
+        const size_t count = split->trained - from < SOME ? split->trained - from : SOME;
+        for (size_t i = 0; i < count * s->outputs; i++)
+            coefficient[i] = fit->coefficient[(from + i / s->outputs) * fit->outputs + first + i % s->outputs];
+        status = espi_folded_sum_add(s->sum, split->train + from, count, coefficient, err);
+    }
+    espi_free(coefficient);
+    return status;
+}
+
+/* The scores of the examples tested by these outputs. */
 static esp_status score_outputs(folded_source *s, const espi_fit *fit, size_t first, double *some, double *scores,
                                 esp_error *err)
 {
     const espi_split *split = s->source.split;
-    espi_folded_sum_clear(s->sum);
-    esp_status status = ESP_OK;
-    for (size_t i = 0; status == ESP_OK && i < split->trained; i++)
-        status = espi_folded_sum_add(s->sum, &split->train[i], 1, fit->coefficient + i * fit->outputs + first, err);
+    esp_status status = fold_outputs(s, fit, first, err);
     if (status == ESP_OK)
         status = espi_folded_sum_score(s->sum, split->test, split->tested, s->source.problem.run, some, err);
     for (size_t t = 0; status == ESP_OK && t < split->tested; t++)

@@ -145,6 +145,7 @@ const espi_learner espi_learner_svm = {.name = "svm",
                                        .outputs = outputs,
                                        .one_vs_one = one_vs_one,
                                        .train = espi_machine_train,
+                                       .check_shares = espi_machine_check_shares,
                                        .out_of_fold = espi_machine_out_of_fold,
                                        .for_validation = for_validation,
                                        .family = &machine};

@@ -57,6 +57,7 @@ const espi_learner espi_learner_svr = {.name = "svr",
                                        .targets = espi_targets_numbers,
                                        .outputs = espi_one_output,
                                        .train = espi_machine_train,
+                                       .check_shares = espi_machine_check_shares,
                                        .out_of_fold = espi_machine_out_of_fold,
                                        .for_validation = espi_machine_for_validation,
                                        .family = &machine};

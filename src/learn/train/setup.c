@@ -65,7 +65,7 @@ esp_status espi_setup_agree(const espi_setup *setup, const esp_setting *settings
     add_pair(&text, "seed", number);
     char *all = espi_text_take(&text);
     esp_status status = all == NULL ? espi_no_memory(err) : esp_group_agree(run, "setting", all, err);
-    if (status == ESP_OK)
+    if (status == ESP_OK && setup->problem.data != NULL)
         status = espi_group_agree(run, "other data", espi_dataset_digest_all(setup->problem.data), err);
     espi_free(all);
     return status;

@@ -17,7 +17,8 @@ esp_status espi_setup_start(espi_setup *setup, const char *learner, const esp_ke
                             const esp_setting *settings, size_t count, const esp_run *run, esp_error *err);
 void espi_setup_end(espi_setup *setup);
 
-/* ESP_ERR_PARAM unless all ranks of the run's group were given the same; the grid may be empty. */
+/* ESP_ERR_PARAM unless all ranks of the run's group were given the same; the grid may be empty. Data are compared
+ * unless the problem has none. */
 esp_status espi_setup_agree(const espi_setup *setup, const esp_setting *settings, size_t count, const esp_grid *grid,
                             size_t lines, size_t folds, uint64_t seed, const esp_run *run, esp_error *err);
 
