@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .trees.options import choose
-from .trees.source import Policy, functions, is_function, write_source
+from .trees.source import Policy, Unit, functions, is_function, write_source
 from .trees.tree import Tree
 
 Path = str | os.PathLike[str]
@@ -35,7 +35,9 @@ _SUFFIXES = {
 
 
 class Code:
-    """The functions or files of source code, as :func:`read_code` gives them: pairs of an id and a :class:`Tree`.
+    """The functions or files of source code, as :func:`read_code` gives them: pairs ``(id, tree)``, with these
+    names, of a text and a :class:`Tree`. As examples, it and its pairs stand for their trees everywhere; ids are
+    read where they are asked for, as by ``Index(id="id")``.
 
     Each loop over it reads the files again, one at a time. After a loop the counts tell what was read: ``files``,
     ``units`` (pairs that were given), ``broken`` (units with syntax errors, kept or skipped), ``errors`` (the errors
@@ -47,7 +49,7 @@ class Code:
         self._policy, self._errors, self._min_nodes = policy, errors, min_nodes
         self.files = self.units = self.broken = self.errors = self.skipped = 0
 
-    def __iter__(self) -> Iterator[tuple[str, Tree]]:
+    def __iter__(self) -> Iterator[Unit]:
         from tree_sitter import Parser
 
         parser = Parser(self._language)
@@ -61,7 +63,7 @@ class Code:
                 text = self._text(node)
                 if text is not None:
                     self.units += 1
-                    yield self._id(path, node, taken), Tree._from_canonical(text)
+                    yield Unit(self._id(path, node, taken), Tree._from_canonical(text))
 
     def _text(self, node: Any) -> str | None:
         """The tree of a unit; None where it is left out."""

@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from . import _espalier
+from ._code import Code
 from ._core import QUIET, Run, decode, encode, encode_path
-from ._trees import Tree, kind_of, to_brackets
+from ._trees import Tree, Unit, kind_of, to_brackets
 
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _JSON_NUMBER = r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?"
@@ -224,6 +225,7 @@ def _parse(lines: bytes | bytearray, target: str | None, run: Run, name: str) ->
 
 def _table(X: Any, wanted: Sequence[str], name: str) -> dict[str, list[str]]:
     """The columns of X as JSON values by name."""
+    X = _examples(X, wanted)
     raw = None if hasattr(X, "tocsr") else _named_columns(X, name)  # some sparse matrices are dicts, too
     named = isinstance(X, Dataset) or raw is None or not set(raw).isdisjoint(wanted)
     if raw is not None and not named and all(map(_all_numbers, raw.values())):
@@ -238,6 +240,20 @@ def _table(X: Any, wanted: Sequence[str], name: str) -> dict[str, list[str]]:
     if len(lengths) > 1:
         raise ValueError(f"the columns of {name} have different lengths: {', '.join(map(str, sorted(lengths)))}")
     return {column: _column(values, f"{name}[{column!r}]")[1] for column, values in raw.items()}
+
+
+def _examples(X: Any, wanted: Sequence[str]) -> Any:
+    """X, as a list if it gives examples one by one."""
+    if isinstance(X, (Code, Iterator)):
+        X = list(X)
+    if isinstance(X, (list, tuple)) and X and needs_rows(X[0], wanted):
+        return [unit._asdict() if isinstance(unit, Unit) else unit for unit in X]
+    return X
+
+
+def needs_rows(first: Any, wanted: Sequence[str]) -> bool:
+    """Whether functions of read_code are taken as rows of named columns: more than their trees is wanted."""
+    return isinstance(first, Unit) and not {"tree"}.issuperset(wanted)
 
 
 def _refuse_number(first: Any, name: str) -> None:
@@ -304,7 +320,9 @@ def _column(values: Any, name: str) -> tuple[str, list[str]]:
         values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.dtype.kind in "buifc":
         return "vector", _dense_rows(values, name)
-    if isinstance(values, (str, bytes, Tree)) or not isinstance(values, Iterable):
+    if isinstance(values, np.ndarray) and values.ndim == 2 and values.size and isinstance(values[0, -1], Tree):
+        raise ValueError(f"{name} is an array of labels and trees; a list of trees is needed, such as {name}[:, 1]")
+    if isinstance(values, (str, bytes, Tree, Unit)) or not isinstance(values, Iterable):
         raise ValueError(f"{name} is {_describe(values)}; a list of examples is needed")
     examples = values if isinstance(values, (list, tuple)) else _list_of(values)
     if all(issubclass(kind, str) for kind in set(map(type, examples))):

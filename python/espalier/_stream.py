@@ -26,7 +26,9 @@ from ._data import (
     _target_name,
     _two_kinds,
     _write,
+    needs_rows,
 )
+from ._trees import Unit
 
 _BATCH = 1 << 18  # characters that are packed at once
 
@@ -80,6 +82,9 @@ class _Rows:
 
     def __init__(self, first: Any, labelled: bool, wanted: Sequence[str], name: str) -> None:
         self._name = name
+        self._units = needs_rows(first, wanted)
+        if self._units:
+            first = first._asdict()
         self._named = _is_row(first)
         if self._named:
             self._columns = {str(key): _Column(f"{name}[{str(key)!r}]") for key in first}
@@ -92,6 +97,8 @@ class _Rows:
         self._form = _line_form([*([] if self.target is None else [self.target]), *self._columns])
 
     def line(self, example: Any, target: str | None, at: int) -> str:
+        if self._units and isinstance(example, Unit):
+            example = example._asdict()
         if self._named:
             _check_row(example, self._columns, self._name, at)
             values = [column.write(example[key], at) for key, column in self._columns.items()]

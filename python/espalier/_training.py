@@ -18,6 +18,7 @@ from ._core import Run
 from ._data import Dataset, _describe, read, to_dataset
 from ._stream import stream_dataset
 from ._targets import Labels, encode_classes, encode_value, encode_values
+from ._trees import Unit
 
 Array = np.ndarray[Any, Any]
 
@@ -52,7 +53,7 @@ def bare_data(X: Any, columns: Sequence[str], run: Run) -> Dataset:
     if _is_path(X):
         return read(X, progress=run.progress)
     if isinstance(X, Code):
-        X = X.rows()
+        X = iter(X)
     if isinstance(X, Iterator):
         return stream_dataset(((example, None) for example in X), columns=columns, run=run)
     return to_dataset(X, columns=columns, run=run)
@@ -96,7 +97,7 @@ def _pairs(
     """Each example with its target as JSON. Without y, X has both."""
     if y is None:
         for at, pair in enumerate(X):
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or isinstance(pair, Unit):
                 raise ValueError(
                     f"X[{at}] is {_describe(pair)}; without y, a pair of an example and its target is needed"
                 )

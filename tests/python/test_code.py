@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import espalier
@@ -196,6 +198,48 @@ def test_into_files_and_indices(tmp_path):
     again.save(tmp_path / "one.index")
     index.save(tmp_path / "other.index")
     assert (tmp_path / "one.index").read_bytes() == (tmp_path / "other.index").read_bytes()
+
+
+def test_functions_are_their_trees_everywhere(tmp_path):
+    """What read_code gives and its pairs, not nested trees with the id as root."""
+    pytest.importorskip("tree_sitter_python")
+    path = tmp_path / "a.py"
+    path.write_text("def f(x):\n    return x == 1\n\ndef g(x):\n    return x != 1\n\ndef h(): pass\n")
+    code = espalier.read_code(path, "python")
+    pairs, trees = list(code), [tree for _, tree in code]
+    assert pairs[0] == (f"{path}:1-2", trees[0]) and pairs[0].id == f"{path}:1-2" and pairs[0].tree == trees[0]
+    sources = (lambda: code, lambda: pairs, lambda: iter(code))
+    for expression in ("norm(sst)", "norm(sst(tree))"):
+        K = espalier.Kernel(expression)
+        expected = K(trees)
+        table = {"id": [pair.id for pair in pairs], "tree": trees}
+        for source in (*sources, lambda: code.rows(), lambda: list(code.rows()), lambda: table):
+            assert (K(source()) == expected).all() and (K(trees, source()) == K(trees, list(trees))).all()
+            assert (K.diag(source()) == 1).all() and (K.distance(source()) == K.distance(trees)).all()
+            index = espalier.Index(expression).fit(source())
+            assert index.pairs(0.1) == espalier.Index(expression).fit(trees).pairs(0.1)
+            hits = index.search(source(), 1)
+            assert hits.example.tolist() == [0, 1, 2] and hits.similarity.tolist() == [1, 1, 1]
+            gram = espalier.GramTransformer(kernel=expression).fit(source())
+            assert (pickle.loads(pickle.dumps(gram)).transform(trees) == K(trees, list(trees))).all()
+        for source in (lambda: code, lambda: pairs, lambda: iter(code), lambda: code.rows()):
+            index = espalier.Index(expression, id="id").fit(source())
+            assert index.ids_ == [pair.id for pair in pairs]
+            assert index.add(espalier.read_code([path], "python", unit="file")).n_samples_fit_ == 4
+            assert index.search(source(), 1).similarity.tolist() == [1, 1, 1]
+        assert K(pairs[0], pairs[1]) == K(trees[0], trees[1])
+        for source in (lambda: code, lambda: pairs, lambda: iter(code)):
+            model = espalier.SVC(kernel=expression).fit(source(), [0, 1, 1])
+            assert (model.predict(source()) == espalier.SVC(kernel=expression).fit(trees, [0, 1, 1]).predict(trees)).all()
+    assert espalier.tree(pairs[0]) == trees[0] and (espalier.Kernel("norm(sst)")([pairs[0], trees[1]]) < 1.1).all()
+    with pytest.raises(ValueError, match="a list of examples is needed"):
+        espalier.Kernel("norm(sst)").diag(pairs[0])
+    with pytest.raises(ValueError, match=r"such as X\[:, 1\]"):
+        espalier.Kernel("norm(sst)")(np.array(pairs, dtype=object))
+    with pytest.raises(ValueError, match="without y, a pair of an example and its target"):
+        espalier.SVC(kernel="norm(sst)").fit(iter(code))
+    with pytest.raises(ValueError, match="name"):
+        espalier.Index("norm(sst)", id="name").fit(code)
 
 
 def test_a_file_is_complete_or_not_there(tmp_path):

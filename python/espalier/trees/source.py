@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .text import write
+from .tree import Tree
 
 _DROPPED = frozenset("()[]{},.\"'`") | {'"""', "'''", "\n", ""}
 _BRACKETS = frozenset("()[]{}")
@@ -33,6 +34,13 @@ class Policy(NamedTuple):
     names: str = "keep"
     constants: str = "keep"
     comments: str = "drop"
+
+
+class Unit(NamedTuple):
+    """A function or file: a pair, but as an example its tree, not a nested tree with the id as its root."""
+
+    id: str
+    tree: Tree
 
 
 class Source(NamedTuple):
