@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .trees.options import choose
-from .trees.source import Policy, Unit, functions, is_function, write_source
+from .trees.source import Policy, Unit, count_errors, functions, is_function, write_source
 from .trees.tree import Tree
 
 Path = str | os.PathLike[str]
@@ -41,23 +41,31 @@ class Code:
 
     Each loop over it reads the files again, one at a time. After a loop the counts tell what was read: ``files``,
     ``units`` (pairs that were given), ``broken`` (units with syntax errors, kept or skipped), ``errors`` (the errors
-    in these) and ``skipped`` (units left out because of errors).
+    in these) and ``skipped`` (units left out because of errors). Units that are too small are in none of them.
+    ``broken_files`` counts files with errors outside of functions, ``outside`` these errors: what stands there may be
+    functions that could not be parsed. With ``unit="file"`` both are 0, since a file is a unit.
     """
 
     def __init__(self, files: list[str], language: Any, unit: str, policy: Policy, errors: str, min_nodes: int) -> None:
         self._files, self._language, self._unit = files, language, unit
         self._policy, self._errors, self._min_nodes = policy, errors, min_nodes
-        self.files = self.units = self.broken = self.errors = self.skipped = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self.files = self.units = self.broken = self.errors = self.skipped = self.broken_files = self.outside = 0
 
     def __iter__(self) -> Iterator[Unit]:
         from tree_sitter import Parser
 
         parser = Parser(self._language)
-        self.files = self.units = self.broken = self.errors = self.skipped = 0
+        self._reset()
         for path in self._files:
             with open(path, "rb") as file:
                 root = parser.parse(file.read()).root_node
             self.files += 1
+            outside = count_errors(root, outside=True) if self._unit == "function" else 0
+            self.outside += outside
+            self.broken_files += outside > 0
             taken: set[str] = set()
             for node in functions(root) if self._unit == "function" else [root]:
                 text = self._text(node)
@@ -67,15 +75,15 @@ class Code:
 
     def _text(self, node: Any) -> str | None:
         """The tree of a unit; None where it is left out."""
-        if node.has_error and self._errors == "skip":
-            self.broken += 1
-            self.skipped += 1
-            return None
         made = write_source(node, self._policy)
         if made.nodes < self._min_nodes:
             return None
-        self.broken += made.errors > 0
-        self.errors += made.errors
+        errors = count_errors(node)
+        self.broken += errors > 0
+        self.errors += errors
+        if errors > 0 and self._errors == "skip":
+            self.skipped += 1
+            return None
         return made.text
 
     def _id(self, path: str, node: Any, taken: set[str]) -> str:
@@ -150,7 +158,7 @@ def read_code(
         ``"drop"``, ``"abstract"`` (``comment`` alone) or ``"keep"``.
     ``errors``
         What is done with units that have syntax errors: ``"keep"`` (with nodes ``ERROR``) or ``"skip"``. Both are
-        counted.
+        counted, and so are errors outside of functions, as of a function that could not be parsed at all.
     ``min_nodes``
         Smaller trees are left out.
 
