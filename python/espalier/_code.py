@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -106,15 +107,17 @@ class Code:
         target = os.fspath(path)
         if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device
             self._write(target)
-            return self
-        part = f"{target}.{os.getpid()}.part"
-        try:
-            self._write(part)
-            os.replace(part, target)
-        except BaseException:
-            if os.path.exists(part):
-                os.unlink(part)
-            raise
+        else:
+            part = f"{target}.{os.getpid()}.part"
+            try:
+                self._write(part)
+                os.replace(part, target)
+            except BaseException:
+                if os.path.exists(part):
+                    os.unlink(part)
+                raise
+        if self.units == 0:
+            warnings.warn(f"{target} is empty: no {self._unit} was found in {self.files} files", stacklevel=2)
         return self
 
     def _write(self, path: str) -> None:
@@ -177,7 +180,9 @@ def read_code(
     grammar, endings = _load(language)
     if suffixes is not None:
         endings = (suffixes,) if isinstance(suffixes, str) else tuple(suffixes)
-    files = _find([paths] if isinstance(paths, (str, os.PathLike)) else list(paths), endings)
+    if not hasattr(min_nodes, "__index__") or min_nodes < 0:
+        raise ValueError(f"min_nodes is {min_nodes!r}; allowed is a whole number >= 0")
+    files = _find(_paths(paths), endings)
     kinds = [grammar.node_kind_for_id(i) for i in range(grammar.node_kind_count)]
     if unit == "function" and not any(map(is_function, filter(None, kinds))):
         raise ValueError("the grammar of this language has no functions that are known here; unit='file' takes files")
@@ -206,6 +211,20 @@ def _load(language: Any) -> tuple[Any, tuple[str, ...] | None]:
     if make is None:
         raise ValueError(f"the package {package} has several grammars; give one as tree_sitter.Language(...)")
     return Language(make()), _SUFFIXES.get(name)
+
+
+def _paths(paths: Any) -> list[Path]:
+    if isinstance(paths, (str, os.PathLike)):
+        return [paths]
+    each = list(paths) if isinstance(paths, Iterable) else [paths]
+    for path in each:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ValueError(
+                f"paths has a value of type {type(path).__name__}; allowed are names of files and folders"
+                if isinstance(paths, Iterable)
+                else f"paths is {paths!r}; allowed are names of files and folders"
+            )
+    return each
 
 
 def _find(paths: list[Path], endings: tuple[str, ...] | None) -> list[str]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import os
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -80,7 +81,12 @@ class Dataset(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
-        at = int(index) + (self._count if index < 0 else 0)
+        try:
+            at = operator.index(index)
+        except TypeError:
+            hint = f"; column({index!r}) gives a column" if isinstance(index, str) and index in self.columns else ""
+            raise ValueError(f"an example is taken by its number, not by {_describe(index)}{hint}") from None
+        at += self._count if at < 0 else 0
         values = {}
         for number, (name, kind) in enumerate(self.columns.items()):
             text = decode(_espalier.dataset_text(self._handle, number, at))

@@ -97,7 +97,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         if _is_unit(self.kernel_):
             nulls = np.concatenate([self._nulls(), count + np.flatnonzero(self._is_null(data))])
         self._adopt(handle)
-        self._null_examples = nulls
+        self._null_examples: Array | None = nulls
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -107,7 +107,11 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
 
     @staticmethod
     def load(path: str | os.PathLike[str], **parameters: Any) -> Index:
-        """Opens a file of :meth:`save` or of ``espalier index``; parameters are those of the constructor."""
+        """Opens a file of :meth:`save` or of ``espalier index``; parameters are those of the constructor
+        but kernel and id, which the file has."""
+        for name in ("kernel", "id"):
+            if name in parameters:
+                raise ValueError(f"{name} cannot be given: the file says what it is")
         index = Index(**parameters)
         index._adopt(_espalier.index_read(encode_path(path), *index._run()))
         index.kernel = index.kernel_
@@ -121,7 +125,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         self.kernel_: str = decode(kernel)
         self._field = None if field is None else decode(field)
         self._fitted = None
-        self._null_examples: Array | None = None
+        self._null_examples = None
 
     @property
     def ids_(self) -> list[str] | None:
@@ -237,17 +241,16 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         data = self._own() if own else self._dataset(X)
         nulls, null_queries = self._nulls(), self._is_null(data)
         hits = self.search(data, None, 1 - limit * limit / 2)
-        found = tuple(np.empty(len(data), dtype=object) for _ in range(3))
+        distances, examples, similarities = (np.empty(len(data), dtype=object) for _ in range(3))
         for i in range(len(data)):
-            part = slice(hits.start[i], hits.start[i + 1])
-            example, similarity = hits.example[part], hits.similarity[part]
-            row = _distance(similarity), example, similarity
+            at = slice(hits.start[i], hits.start[i + 1])
+            example, similarity = hits.example[at], hits.similarity[at]
+            row: tuple[Array, ...] = _distance(similarity), example, similarity
             if len(nulls) or null_queries[i]:
                 row = _with_nulls(example, similarity, nulls, null_queries[i], self.n_samples_fit_)
                 row = tuple(values[row[0] <= limit] for values in row)
-            for values, kept in zip(found, row, strict=True):
-                values[i] = kept[row[1] != i] if own else kept
-        return found
+            distances[i], examples[i], similarities[i] = (part[(row[1] != i) | (not own)] for part in row)
+        return distances, examples, similarities
 
     def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
         """The same as a sparse matrix, with a row for each query and a column for each example. With ``mode``

@@ -284,6 +284,14 @@ def test_functions_are_their_trees_everywhere(tmp_path):
         espalier.Index("norm(sst)", id="name").fit(code)
 
 
+def test_a_file_of_nothing_is_warned_about(tmp_path):
+    pytest.importorskip("tree_sitter_python")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    with pytest.warns(UserWarning, match="code.jsonl is empty: no function was found in 1 files"):
+        espalier.read_code(tmp_path / "a.py", "python").to_jsonl(tmp_path / "code.jsonl")
+    assert (tmp_path / "code.jsonl").read_bytes() == b""
+
+
 def test_a_file_is_complete_or_not_there(tmp_path):
     pytest.importorskip("tree_sitter_python")
     (tmp_path / "a.py").write_text("def f(): pass\n")
@@ -310,6 +318,14 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no source files that end in .c, .h"):
         (tmp_path / "empty").mkdir()
         espalier.read_code(tmp_path / "empty", "c")
+    wrongs: list[Any] = [-1, "x", 1.5, None]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="min_nodes is .*; allowed is a whole number >= 0"):
+            espalier.read_code(tmp_path, "c", min_nodes=wrong)
+    wrongs = [None, 3, b"a.c", [None], [tmp_path, 3]]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="paths .*; allowed are names of files and folders"):
+            espalier.read_code(wrong, "c")
     with pytest.raises(ValueError, match="suffixes must say"):
         espalier.read_code(tmp_path, grammar)
     with pytest.raises(ValueError, match="no name of a language"):

@@ -207,5 +207,9 @@ def test_what_is_refused(trees, tmp_path):
         Index.load(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         Index.load(tmp_path / "nothing")
+    index.save(tmp_path / "index")
+    for parameters in ({"kernel": "ptk"}, {"id": "x"}):
+        with pytest.raises(ValueError, match=f"{next(iter(parameters))} cannot be given: the file says"):
+            Index.load(tmp_path / "index", **parameters)
     with pytest.raises(ValueError, match="n_samples_fit_|not fitted"):
         Index().search(trees)
