@@ -6,11 +6,12 @@ import importlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .trees.options import choose
-from .trees.source import Policy, functions, is_function, write_source
+from .trees.source import Policy, Unit, count_errors, functions, is_function, write_source
 from .trees.tree import Tree
 
 Path = str | os.PathLike[str]
@@ -35,45 +36,55 @@ _SUFFIXES = {
 
 
 class Code:
-    """The functions or files of source code, as :func:`read_code` gives them: pairs of an id and a :class:`Tree`.
+    """The functions or files of source code, as :func:`read_code` gives them: pairs ``(id, tree)``, with these
+    names, of a text and a :class:`Tree`. As examples, it and its pairs stand for their trees everywhere; ids are
+    read where they are asked for, as by ``Index(id="id")``.
 
     Each loop over it reads the files again, one at a time. After a loop the counts tell what was read: ``files``,
     ``units`` (pairs that were given), ``broken`` (units with syntax errors, kept or skipped), ``errors`` (the errors
-    in these) and ``skipped`` (units left out because of errors).
+    in these) and ``skipped`` (units left out because of errors). Units that are too small are in none of them.
+    ``broken_files`` counts files with errors outside of functions, ``outside`` these errors: what stands there may be
+    functions that could not be parsed. With ``unit="file"`` both are 0, since a file is a unit.
     """
 
     def __init__(self, files: list[str], language: Any, unit: str, policy: Policy, errors: str, min_nodes: int) -> None:
         self._files, self._language, self._unit = files, language, unit
         self._policy, self._errors, self._min_nodes = policy, errors, min_nodes
-        self.files = self.units = self.broken = self.errors = self.skipped = 0
+        self._reset()
 
-    def __iter__(self) -> Iterator[tuple[str, Tree]]:
+    def _reset(self) -> None:
+        self.files = self.units = self.broken = self.errors = self.skipped = self.broken_files = self.outside = 0
+
+    def __iter__(self) -> Iterator[Unit]:
         from tree_sitter import Parser
 
         parser = Parser(self._language)
-        self.files = self.units = self.broken = self.errors = self.skipped = 0
+        self._reset()
         for path in self._files:
             with open(path, "rb") as file:
                 root = parser.parse(file.read()).root_node
             self.files += 1
+            outside = count_errors(root, outside=True) if self._unit == "function" else 0
+            self.outside += outside
+            self.broken_files += outside > 0
             taken: set[str] = set()
             for node in functions(root) if self._unit == "function" else [root]:
                 text = self._text(node)
                 if text is not None:
                     self.units += 1
-                    yield self._id(path, node, taken), Tree._from_canonical(text)
+                    yield Unit(self._id(path, node, taken), Tree._from_canonical(text))
 
     def _text(self, node: Any) -> str | None:
         """The tree of a unit; None where it is left out."""
-        if node.has_error and self._errors == "skip":
-            self.broken += 1
-            self.skipped += 1
-            return None
         made = write_source(node, self._policy)
         if made.nodes < self._min_nodes:
             return None
-        self.broken += made.errors > 0
-        self.errors += made.errors
+        errors = count_errors(node)
+        self.broken += errors > 0
+        self.errors += errors
+        if errors > 0 and self._errors == "skip":
+            self.skipped += 1
+            return None
         return made.text
 
     def _id(self, path: str, node: Any, taken: set[str]) -> str:
@@ -96,15 +107,17 @@ class Code:
         target = os.fspath(path)
         if os.path.exists(target) and not os.path.isfile(target):  # a pipe or a device
             self._write(target)
-            return self
-        part = f"{target}.{os.getpid()}.part"
-        try:
-            self._write(part)
-            os.replace(part, target)
-        except BaseException:
-            if os.path.exists(part):
-                os.unlink(part)
-            raise
+        else:
+            part = f"{target}.{os.getpid()}.part"
+            try:
+                self._write(part)
+                os.replace(part, target)
+            except BaseException:
+                if os.path.exists(part):
+                    os.unlink(part)
+                raise
+        if self.units == 0:
+            warnings.warn(f"{target} is empty: no {self._unit} was found in {self.files} files", stacklevel=2)
         return self
 
     def _write(self, path: str) -> None:
@@ -148,7 +161,7 @@ def read_code(
         ``"drop"``, ``"abstract"`` (``comment`` alone) or ``"keep"``.
     ``errors``
         What is done with units that have syntax errors: ``"keep"`` (with nodes ``ERROR``) or ``"skip"``. Both are
-        counted.
+        counted, and so are errors outside of functions, as of a function that could not be parsed at all.
     ``min_nodes``
         Smaller trees are left out.
 
@@ -167,7 +180,9 @@ def read_code(
     grammar, endings = _load(language)
     if suffixes is not None:
         endings = (suffixes,) if isinstance(suffixes, str) else tuple(suffixes)
-    files = _find([paths] if isinstance(paths, (str, os.PathLike)) else list(paths), endings)
+    if not hasattr(min_nodes, "__index__") or min_nodes < 0:
+        raise ValueError(f"min_nodes is {min_nodes!r}; allowed is a whole number >= 0")
+    files = _find(_paths(paths), endings)
     kinds = [grammar.node_kind_for_id(i) for i in range(grammar.node_kind_count)]
     if unit == "function" and not any(map(is_function, filter(None, kinds))):
         raise ValueError("the grammar of this language has no functions that are known here; unit='file' takes files")
@@ -196,6 +211,20 @@ def _load(language: Any) -> tuple[Any, tuple[str, ...] | None]:
     if make is None:
         raise ValueError(f"the package {package} has several grammars; give one as tree_sitter.Language(...)")
     return Language(make()), _SUFFIXES.get(name)
+
+
+def _paths(paths: Any) -> list[Path]:
+    if isinstance(paths, (str, os.PathLike)):
+        return [paths]
+    each = list(paths) if isinstance(paths, Iterable) else [paths]
+    for path in each:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ValueError(
+                f"paths has a value of type {type(path).__name__}; allowed are names of files and folders"
+                if isinstance(paths, Iterable)
+                else f"paths is {paths!r}; allowed are names of files and folders"
+            )
+    return each
 
 
 def _find(paths: list[Path], endings: tuple[str, ...] | None) -> list[str]:

@@ -11,18 +11,20 @@ there is one reader and one set of messages. What a column holds is decided by a
 from __future__ import annotations
 
 import json
+import operator
 import os
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _espalier
+from ._code import Code
 from ._core import QUIET, Run, decode, encode, encode_path
 from ._expression import Columns
 from ._targets import as_list, encode_value
-from ._trees import kind_of
+from ._trees import Unit, kind_of
 from ._values import all_numbers, describe, is_number, is_vector, list_of, quote, write_column
 
 _JSON_NUMBER = r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?"
@@ -78,7 +80,12 @@ class Dataset(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self._count))]
-        at = int(index) + (self._count if index < 0 else 0)
+        try:
+            at = operator.index(index)
+        except TypeError:
+            hint = f"; column({index!r}) gives a column" if isinstance(index, str) and index in self.columns else ""
+            raise ValueError(f"an example is taken by its number, not by {describe(index)}{hint}") from None
+        at += self._count if at < 0 else 0
         values = {}
         for number, (name, kind) in enumerate(self.columns.items()):
             text = decode(_espalier.dataset_text(self._handle, number, at))
@@ -238,6 +245,7 @@ def _parse(lines: bytes | bytearray, target: str | None, run: Run, name: str) ->
 
 def _table(X: Any, wanted: Columns, name: str) -> dict[str, list[str]]:
     """The columns of X as JSON values by name."""
+    X = _examples(X, wanted)
     raw = None if hasattr(X, "tocsr") else _named_columns(X, wanted, name)  # some sparse matrices are dicts, too
     named = isinstance(X, Dataset) or raw is None or not set(raw).isdisjoint(wanted)
     if raw is not None and not named and all(map(all_numbers, raw.values())):
@@ -256,6 +264,20 @@ def _table(X: Any, wanted: Columns, name: str) -> dict[str, list[str]]:
         column: write_column(values, f"{name}[{column!r}]", wanted.holds(column) or only)[1]
         for column, values in raw.items()
     }
+
+
+def _examples(X: Any, wanted: Columns) -> Any:
+    """X, as a list if it gives examples one by one."""
+    if isinstance(X, (Code, Iterator)):
+        X = list(X)
+    if isinstance(X, (list, tuple)) and X and needs_rows(X[0], wanted):
+        return [unit._asdict() if isinstance(unit, Unit) else unit for unit in X]
+    return X
+
+
+def needs_rows(first: Any, wanted: Columns) -> bool:
+    """Whether functions of read_code are taken as rows of named columns: more than their trees is wanted."""
+    return isinstance(first, Unit) and not {"tree"}.issuperset(wanted)
 
 
 def _refuse_number(first: Any, name: str) -> None:

@@ -43,7 +43,9 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     ``"similarity"`` or ``"connectivity"``. ``id``: the column of X that names examples.
 
     Distances are those of the feature space, sqrt(2 - 2 K(x, y)), and need a kernel with K(x, x) = 1, such as
-    ``norm(...)``. :meth:`search` and :meth:`pairs` speak of similarities and take any kernel.
+    ``norm(...)``. An example with K(x, x) = 0 even so, as an empty tree, has the distance 1 from all others (which is
+    not known of examples in a loaded file). :meth:`search`, :meth:`pairs` and graphs of the most similar examples take
+    any kernel.
 
     >>> from espalier import Index
     >>> index = Index("norm(sst(lambda=0.4))").fit(["(S (A a))", "(S (A b))", "(S (A a) (B b))"])
@@ -89,8 +91,12 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     def add(self, X: Any) -> Index:
         """Appends examples: the same index as if all had been there at once."""
         check_is_fitted(self, "n_samples_fit_")
-        self._adopt(_espalier.index_add(self._handle, self._dataset(X)._handle, *self._run()))
-        self._fitted = None
+        data, nulls, count = self._dataset(X), None, self.n_samples_fit_
+        handle = _espalier.index_add(self._handle, data._handle, *self._run())
+        if _is_unit(self.kernel_):
+            nulls = np.concatenate([self._nulls(), count + np.flatnonzero(self._is_null(data))])
+        self._adopt(handle)
+        self._null_examples: Array | None = nulls
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -100,7 +106,11 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
 
     @staticmethod
     def load(path: str | os.PathLike[str], **parameters: Any) -> Index:
-        """Opens a file of :meth:`save` or of ``espalier index``; parameters are those of the constructor."""
+        """Opens a file of :meth:`save` or of ``espalier index``; parameters are those of the constructor
+        but kernel and id, which the file has."""
+        for name in ("kernel", "id"):
+            if name in parameters:
+                raise ValueError(f"{name} cannot be given: the file says what it is")
         index = Index(**parameters)
         index._adopt(_espalier.index_read(encode_path(path), *index._run()))
         index.kernel = index.kernel_
@@ -114,6 +124,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         self.kernel_: str = decode(kernel)
         self._field = None if field is None else decode(field)
         self._fitted = None
+        self._null_examples = None
 
     @property
     def ids_(self) -> list[str] | None:
@@ -178,59 +189,93 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     def kneighbors(self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True) -> Any:
         """Distances and examples of the nearest neighbours of each query, the nearest first. Without X, those of the
         examples themselves, each without itself."""
-        count = self._whole(self.n_neighbors if n_neighbors is None else n_neighbors)
-        own = X is None
         self._check_distances()
-        if count + own > self.n_samples_fit_:
+        distance, example, _ = self._nearest(X, self._count(X, n_neighbors))
+        return (distance, example) if return_distance else example
+
+    def _count(self, X: Any, n_neighbors: int | None) -> int:
+        check_is_fitted(self, "n_samples_fit_")
+        count = self._whole(self.n_neighbors if n_neighbors is None else n_neighbors)
+        if count + (X is None) > self.n_samples_fit_:
             raise ValueError(f"n_neighbors is {count}, but there are {self.n_samples_fit_} examples")
-        hits = self.search(self._own() if own else X, count + own)
-        queries = len(hits.start) - 1
-        example = hits.example.reshape(queries, count + own)
-        similarity = hits.similarity.reshape(queries, count + own)
-        if own:
-            example, similarity = _without_self(example, similarity)
-        return (_distance(similarity), example) if return_distance else example
+        return count
+
+    def _most_similar(self, X: Any, count: int, more: int = 0) -> tuple[Array, Array]:
+        """Examples and similarities, a row for each query; without X, and not ``more``, none has itself."""
+        own = X is None
+        hits = self.search(self._own() if own else X, min(count + own + more, self.n_samples_fit_))
+        shape = (len(hits.start) - 1, -1)
+        example, similarity = hits.example.reshape(shape), hits.similarity.reshape(shape)
+        return _without_self(example, similarity) if own and not more else (example, similarity)
+
+    def _nearest(self, X: Any, count: int) -> tuple[Array, Array, Array]:
+        """Distances, examples and similarities, a row for each query."""
+        own = X is None
+        data = self._own() if own else self._dataset(X)
+        nulls, null_queries = self._nulls(), self._is_null(data)
+        if not len(nulls) and not null_queries.any():
+            example, similarity = self._most_similar(None if own else data, count)
+            return _distance(similarity), example, similarity
+        found = zip(*self._most_similar(None if own else data, count, len(nulls) + 1), strict=True)
+        rows = []
+        for i, (example, similarity) in enumerate(found):
+            row = _with_nulls(example, similarity, nulls, null_queries[i], self.n_samples_fit_)
+            rows.append([part[(row[1] != i) | (not own)][:count] for part in row])
+        distance, example, similarity = (np.array(part) for part in zip(*rows, strict=True))
+        return distance, example, similarity
 
     def radius_neighbors(self, X: Any = None, radius: float | None = None, return_distance: bool = True) -> Any:
         """Distances and examples of all neighbours up to a distance, the nearest first: an array for each query."""
         self._check_distances()
-        own = X is None
-        start, example, similarity = self._within(self._own() if own else X, radius)
-        distances, examples = np.empty(len(start) - 1, dtype=object), np.empty(len(start) - 1, dtype=object)
-        for i in range(len(start) - 1):
-            part = slice(start[i], start[i + 1])
-            keep = example[part] != i if own else slice(None)
-            examples[i], distances[i] = example[part][keep], _distance(similarity[part][keep])
-        return (distances, examples) if return_distance else examples
+        distance, example, _ = self._near(X, radius)
+        return (distance, example) if return_distance else example
 
-    def _within(self, X: Any, radius: float | None) -> tuple[Array, Array, Array]:
-        distance = float(self.radius if radius is None else radius)
-        if not distance >= 0:
-            raise ValueError(f"radius is {distance!r}; allowed is a number >= 0")
-        hits = self.search(X, None, 1 - distance * distance / 2)
-        return hits.start, hits.example, hits.similarity
+    def _near(self, X: Any, radius: float | None) -> tuple[Array, Array, Array]:
+        """Distances, examples and similarities up to a distance: of each an array for each query."""
+        limit = float(self.radius if radius is None else radius)
+        if not limit >= 0:
+            raise ValueError(f"radius is {limit!r}; allowed is a number >= 0")
+        own = X is None
+        data = self._own() if own else self._dataset(X)
+        nulls, null_queries = self._nulls(), self._is_null(data)
+        hits = self.search(data, None, 1 - limit * limit / 2)
+        distances, examples, similarities = (np.empty(len(data), dtype=object) for _ in range(3))
+        for i in range(len(data)):
+            at = slice(hits.start[i], hits.start[i + 1])
+            example, similarity = hits.example[at], hits.similarity[at]
+            row: tuple[Array, ...] = _distance(similarity), example, similarity
+            if len(nulls) or null_queries[i]:
+                row = _with_nulls(example, similarity, nulls, null_queries[i], self.n_samples_fit_)
+                row = tuple(values[row[0] <= limit] for values in row)
+            distances[i], examples[i], similarities[i] = (part[(row[1] != i) | (not own)] for part in row)
+        return distances, examples, similarities
 
     def kneighbors_graph(self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity") -> Any:
-        """The same as a sparse matrix, with a row for each query and a column for each example."""
+        """The same as a sparse matrix, with a row for each query and a column for each example. With ``mode``
+        ``"similarity"`` the most similar examples, by any kernel."""
         self._check_mode(mode)
-        distance, example = self.kneighbors(X, n_neighbors)
-        start = np.arange(0, example.size + 1, example.shape[1])
-        return self._graph(start, example.ravel(), distance.ravel(), mode)
+        count = self._count(X, n_neighbors)
+        if mode == "similarity":
+            example, value = self._most_similar(X, count)
+        else:
+            self._check_distances()
+            value, example, _ = self._nearest(X, count)
+        return self._graph(np.arange(0, example.size + 1, count), example.ravel(), value.ravel(), mode)
 
     def radius_neighbors_graph(self, X: Any = None, radius: float | None = None, mode: str = "connectivity") -> Any:
         """The same for all neighbours up to a distance."""
         self._check_mode(mode)
-        distance, example = self.radius_neighbors(X, radius)
+        self._check_distances()
+        distance, example, similarity = self._near(X, radius)
+        value = similarity if mode == "similarity" else distance
         start = np.concatenate([[0], np.cumsum([len(row) for row in example])])
-        return self._graph(start, np.concatenate(list(example)), np.concatenate(list(distance)), mode)
+        return self._graph(start, np.concatenate(list(example)), np.concatenate(list(value)), mode)
 
-    def _graph(self, start: Array, example: Array, distance: Array, mode: str) -> Any:
+    def _graph(self, start: Array, example: Array, value: Array, mode: str) -> Any:
         from scipy.sparse import csr_matrix
 
         if mode == "connectivity":
-            value: Array = np.ones(len(example))
-        else:
-            value = distance if mode == "distance" else 1 - distance**2 / 2
+            value = np.ones(len(example))
         return csr_matrix((value, example, start), shape=(len(start) - 1, self.n_samples_fit_))
 
     def transform(self, X: Any) -> Any:
@@ -251,6 +296,18 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
             raise ValueError("the examples are not at hand: give X, or fit instead of loading or adding")
         return self._fitted
 
+    def _is_null(self, data: Dataset) -> Array:
+        """Which examples have K(x, x) = 0 though the kernel is normalised, such as empty trees."""
+        null: Array = Kernel(self.kernel_, threads=self.threads, memory=self.memory).diag(data) == 0
+        return null
+
+    def _nulls(self) -> Array:
+        """Which examples of the collection these are; none of a loaded one, whose examples are not at hand."""
+        if self._null_examples is None:
+            null = np.zeros(0) if self._fitted is None else self._is_null(self._fitted)
+            self._null_examples = np.flatnonzero(null)
+        return self._null_examples
+
     def _check_distances(self) -> None:
         check_is_fitted(self, "n_samples_fit_")
         if not _is_unit(self.kernel_):
@@ -270,6 +327,8 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         return int(count)
 
     def __getstate__(self) -> Any:
+        if "_handle" in self.__dict__ and _is_unit(self.kernel_):
+            self._nulls()
         state = dict(super().__getstate__())
         state.pop("_fitted", None)
         if "_handle" in state:
@@ -282,11 +341,30 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         super().__setstate__(state)
         if data is not None:
             self._adopt(_espalier.index_parse(data, b"index", *self._run()))
+            self._null_examples = state.get("_null_examples")
 
 
 def _distance(similarity: Array) -> Array:
     distance: Array = np.sqrt(np.maximum(2 - 2 * similarity, 0))
     return distance
+
+
+def _with_nulls(
+    example: Array, similarity: Array, nulls: Array, null_query: bool, count: int
+) -> tuple[Array, Array, Array]:
+    """What was found for a query, with the examples (or a query) that have K(x, x) = 0: the distance is 1 from all
+    others and 0 from each other."""
+    if null_query:
+        example, similarity = np.arange(count), np.zeros(count)
+        distance = np.ones(count)
+        distance[nulls] = 0
+    else:
+        others = ~np.isin(example, nulls)
+        example = np.concatenate([nulls, example[others]])
+        similarity = np.concatenate([np.zeros(len(nulls)), similarity[others]])
+        distance = np.concatenate([np.ones(len(nulls)), _distance(similarity[len(nulls) :])])
+    order = np.lexsort((example, distance))
+    return distance[order], example[order], similarity[order]
 
 
 def _without_self(example: Array, similarity: Array) -> tuple[Array, Array]:

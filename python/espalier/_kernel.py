@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from . import _espalier
+from ._code import Code
 from ._core import Progress, Run, decode, encode
 from ._data import Dataset, to_dataset
 from ._expression import Columns, Scan, read_value, replace, scan, write_value
 from ._tags import ExampleTags
-from ._trees import Tree
+from ._trees import Tree, Unit
 
 Array = np.ndarray[Any, Any]
 
@@ -224,7 +226,7 @@ class Kernel:
 
 def _is_example(X: Any) -> bool:
     """Whether it is one example and not a list of them; scikit-learn compares pairs of rows now and then."""
-    return isinstance(X, (str, Tree)) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "iuf")
+    return isinstance(X, (str, Tree, Unit)) or (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind in "iuf")
 
 
 def _precision(out: Any, dtype: Any) -> np.dtype[Any]:
@@ -299,8 +301,8 @@ class GramTransformer(ExampleTags, TransformerMixin, BaseEstimator):
             self.n_fitted_ = _square(X).shape[0]
             return self
         self.kernel_ = as_kernel(self.kernel)
-        self.X_fit_ = X
-        self._fitted = self.kernel_.dataset(X)
+        self.X_fit_ = list(X) if isinstance(X, (Code, Iterator)) else X
+        self._fitted = self.kernel_.dataset(self.X_fit_)
         self.n_fitted_ = len(self._fitted)
         return self
 

@@ -21,8 +21,10 @@ from ._data import (
     _parse,
     _refuse_number,
     _target_name,
+    needs_rows,
 )
 from ._expression import Columns
+from ._trees import Unit
 from ._values import ALLOWED, describe, kind_in_column, quote, two_kinds, write_value
 
 _BATCH = 1 << 18  # characters that are packed at once
@@ -77,6 +79,9 @@ class _Rows:
 
     def __init__(self, first: Any, labelled: bool, wanted: Columns, name: str) -> None:
         self._name = name
+        self._units = needs_rows(first, wanted)
+        if self._units:
+            first = first._asdict()
         self._named = _is_row(first, wanted)
         if self._named:
             self._columns = {str(key): _Column(f"{name}[{str(key)!r}]", wanted.holds(str(key))) for key in first}
@@ -89,6 +94,8 @@ class _Rows:
         self._form = _line_form([*([] if self.target is None else [self.target]), *self._columns])
 
     def line(self, example: Any, target: str | None, at: int) -> str:
+        if self._units and isinstance(example, Unit):
+            example = example._asdict()
         if self._named:
             _check_row(example, self._columns, self._name, at)
             values = [column.write(example[key], at) for key, column in self._columns.items()]

@@ -19,6 +19,7 @@ from ._data import Dataset, read, to_dataset
 from ._expression import Columns
 from ._stream import stream_dataset
 from ._targets import Labels, encode_classes, encode_value, encode_values
+from ._trees import Unit
 from ._values import describe
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +55,7 @@ def bare_data(X: Any, columns: Columns, run: Run) -> Dataset:
     if is_path(X):
         return read(X, progress=run.progress)
     if isinstance(X, Code):
-        X = X.rows()
+        X = iter(X)
     if isinstance(X, Iterator):
         return stream_dataset(((example, None) for example in X), columns=columns, run=run)
     return to_dataset(X, columns=columns, run=run)
@@ -99,7 +100,7 @@ def _pairs(
     """Each example with its target as JSON. Without y, X has both."""
     if y is None:
         for at, pair in enumerate(X):
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2 or isinstance(pair, Unit):
                 raise ValueError(
                     f"X[{at}] is {describe(pair)}; without y, a pair of an example and its target is needed"
                 )

@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .trees import code, dependencies, markup, nested
+from .trees.source import Unit
 from .trees.text import BLANKS, shorten
 from .trees.tree import Tree
 
-__all__ = ["KINDS", "Tree", "kind_of", "to_brackets", "tree"]
+__all__ = ["KINDS", "Tree", "Unit", "kind_of", "to_brackets", "tree"]
 
 
-def _from_tree(obj: Tree) -> str:
+def _from_tree(obj: Tree | Unit) -> str:
+    if isinstance(obj, Unit):
+        return str(obj.tree)
     if not isinstance(obj, Tree):
         raise ValueError(f"a value {shorten(obj)} is no espalier.Tree")
     return str(obj)
@@ -53,7 +56,7 @@ def tree(obj: Any, *, kind: str | None = None, **options: Any) -> Tree:
     ``kind`` says what ``obj`` is, and is found out if it is not given. Each kind has its own options:
 
     ``"tree"``
-        A :class:`Tree`, as it is.
+        A :class:`Tree`, as it is, or that of a pair of :func:`espalier.read_code`.
     ``"brackets"``
         A string ``(S (NP she) (VP sleeps))``.
     ``"nested"``
@@ -136,7 +139,7 @@ def kind_of(obj: Any) -> str | None:
     >>> kind_of("(A b)"), kind_of({"a": [1]}), kind_of(7)
     ('brackets', 'json', None)
     """
-    if isinstance(obj, Tree):
+    if isinstance(obj, (Tree, Unit)):
         return "tree"
     if isinstance(obj, str):
         return _kind_of_text(obj)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._trees import Tree, kind_of, to_brackets
+from ._trees import Tree, Unit, kind_of, to_brackets
 
 quote = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -33,7 +33,7 @@ def write_column(values: Any, name: str, wants: str = "") -> tuple[str, list[str
         return "vector", _dense_rows(values, name)
     if isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype.kind in "OUS":
         values = _only_column(values, name, wants)
-    if isinstance(values, (str, bytes, Tree)) or not isinstance(values, Iterable):
+    if isinstance(values, (str, bytes, Tree, Unit)) or not isinstance(values, Iterable):
         raise ValueError(f"{name} is {describe(values)}; a list of examples is needed")
     examples = values if isinstance(values, (list, tuple)) else list_of(values)
     if all(issubclass(kind, str) for kind in set(map(type, examples))):
@@ -50,9 +50,10 @@ def _only_column(values: np.ndarray[Any, Any], name: str, wants: str) -> np.ndar
     if values.shape[1] == 1:
         return values[:, 0]
     if wants == "tree":
+        at = next((i for i, value in enumerate(values[0]) if isinstance(value, Tree)), 0) if len(values) else 0
         raise ValueError(
             f"{name} is an array of {values.shape[1]} columns of objects, but the kernel takes one column of trees: "
-            f"{name}[:, 0]"
+            f"{name}[:, {at}]"
         )
     return values
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
+import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import espalier
@@ -156,6 +159,46 @@ def test_errors_are_counted_and_kept_or_skipped(tmp_path):
         assert espalier.Tree.from_string(str(tree)) == tree
 
 
+@pytest.mark.parametrize(
+    ("language", "text", "units"),
+    [
+        ("python", "def ok(x):\n    return x\n\ndef f(x:\n    return x\n\ndef g(y):\n    return y\n", 2),
+        ("c", "int f(int x) { if (x) { return 1;\n", 0),
+        ("c", bytes(random.Random(1).randbytes(500)), 0),
+    ],
+)
+def test_errors_outside_of_functions_are_counted(tmp_path, language, text, units):
+    pytest.importorskip(f"tree_sitter_{language}")
+    whole = tmp_path / "whole"
+    whole.write_text("def h(): pass\n" if language == "python" else "int h() { return 1 +; }\n")
+    path = tmp_path / "source"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    for errors in ("keep", "skip"):
+        code = espalier.read_code([path, whole], language, errors=errors)
+        given = list(code)
+        assert code.broken == (language == "c") and len(given) + code.skipped == units + 1
+        assert (code.files, code.broken_files) == (2, 1) and code.outside >= 1
+        assert list(espalier.read_code(whole, language)) and list(code) == given and code.broken_files == 1
+    by_file = espalier.read_code([path], language, unit="file")
+    assert len(list(by_file)) == by_file.broken == 1 and by_file.broken_files == by_file.outside == 0
+    assert by_file.errors >= code.outside
+
+
+@pytest.mark.parametrize("least", [0, 20, 120])
+def test_counts_are_those_of_units_that_are_large_enough(tmp_path, least):
+    pytest.importorskip("tree_sitter_c")
+    long = "x = 1; " * 30
+    text = f'int f() {{ return 1 +; }}\nint g() {{ {long} y @; }}\nint h() {{ {long} }}\nint s() {{ {long} x = "a; }}\n'
+    (tmp_path / "a.c").write_text(text)
+    counts = []
+    for errors in ("keep", "skip"):
+        code = espalier.read_code(tmp_path, "c", errors=errors, min_nodes=least)
+        assert len(list(code)) == code.units
+        assert code.skipped == (code.broken if errors == "skip" else 0)
+        counts.append((code.units + code.skipped, code.broken, code.errors))
+    assert counts[0] == counts[1] and counts[0][1] >= 1 and counts[0][2] >= counts[0][1]
+
+
 def test_empty_and_binary_files(tmp_path):
     assert source(tmp_path, "c", b"") == []
     assert source(tmp_path, "c", b"", unit="file") == ["(translation_unit)"]
@@ -198,6 +241,57 @@ def test_into_files_and_indices(tmp_path):
     assert (tmp_path / "one.index").read_bytes() == (tmp_path / "other.index").read_bytes()
 
 
+def test_functions_are_their_trees_everywhere(tmp_path):
+    """What read_code gives and its pairs, not nested trees with the id as root."""
+    pytest.importorskip("tree_sitter_python")
+    path = tmp_path / "a.py"
+    path.write_text("def f(x):\n    return x == 1\n\ndef g(x):\n    return x != 1\n\ndef h(): pass\n")
+    code = espalier.read_code(path, "python")
+    pairs, trees = list(code), [tree for _, tree in code]
+    assert pairs[0] == (f"{path}:1-2", trees[0]) and pairs[0].id == f"{path}:1-2" and pairs[0].tree == trees[0]
+    table = {"id": [pair.id for pair in pairs], "tree": trees}
+    sources = (lambda: code, lambda: pairs, lambda: iter(code))
+    for expression in ("norm(sst)", "norm(sst(tree))"):
+        K = espalier.Kernel(expression)
+        expected = K(trees)
+        for source in (*sources, lambda: code.rows(), lambda: list(code.rows()), lambda: table):
+            assert (K(source()) == expected).all() and (K(trees, source()) == K(trees, list(trees))).all()
+            assert (K.diag(source()) == 1).all() and (K.distance(source()) == K.distance(trees)).all()
+            index = espalier.Index(expression).fit(source())
+            assert index.pairs(0.1) == espalier.Index(expression).fit(trees).pairs(0.1)
+            hits = index.search(source(), 1)
+            assert hits.example.tolist() == [0, 1, 2] and hits.similarity.tolist() == [1, 1, 1]
+            gram = espalier.GramTransformer(kernel=expression).fit(source())
+            assert (pickle.loads(pickle.dumps(gram)).transform(trees) == K(trees, list(trees))).all()
+        for source in (lambda: code, lambda: pairs, lambda: iter(code), lambda: code.rows()):
+            index = espalier.Index(expression, id="id").fit(source())
+            assert index.ids_ == [pair.id for pair in pairs]
+            assert index.add(espalier.read_code([path], "python", unit="file")).n_samples_fit_ == 4
+            assert index.search(source(), 1).similarity.tolist() == [1, 1, 1]
+        assert K(pairs[0], pairs[1]) == K(trees[0], trees[1])
+        plain = espalier.SVC(kernel=expression).fit(trees, [0, 1, 1])
+        for source in (lambda: code, lambda: pairs, lambda: iter(code)):
+            model = espalier.SVC(kernel=expression).fit(source(), [0, 1, 1])
+            assert (model.decision_function(source()) == plain.decision_function(trees)).all()
+    assert espalier.tree(pairs[0]) == trees[0] and (espalier.Kernel("norm(sst)")([pairs[0], trees[1]]) < 1.1).all()
+    with pytest.raises(ValueError, match="a list of examples is needed"):
+        espalier.Kernel("norm(sst)").diag(pairs[0])
+    with pytest.raises(ValueError, match=r"one column of trees: X\[:, 1\]"):
+        espalier.Kernel("norm(sst)")(np.array(pairs, dtype=object))
+    with pytest.raises(ValueError, match="without y, a pair of an example and its target"):
+        espalier.SVC(kernel="norm(sst)").fit(iter(code))
+    with pytest.raises(ValueError, match="name"):
+        espalier.Index("norm(sst)", id="name").fit(code)
+
+
+def test_a_file_of_nothing_is_warned_about(tmp_path):
+    pytest.importorskip("tree_sitter_python")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    with pytest.warns(UserWarning, match="code.jsonl is empty: no function was found in 1 files"):
+        espalier.read_code(tmp_path / "a.py", "python").to_jsonl(tmp_path / "code.jsonl")
+    assert (tmp_path / "code.jsonl").read_bytes() == b""
+
+
 def test_a_file_is_complete_or_not_there(tmp_path):
     pytest.importorskip("tree_sitter_python")
     (tmp_path / "a.py").write_text("def f(): pass\n")
@@ -224,6 +318,14 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="no source files that end in .c, .h"):
         (tmp_path / "empty").mkdir()
         espalier.read_code(tmp_path / "empty", "c")
+    wrongs: list[Any] = [-1, "x", 1.5, None]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="min_nodes is .*; allowed is a whole number >= 0"):
+            espalier.read_code(tmp_path, "c", min_nodes=wrong)
+    wrongs = [None, 3, b"a.c", [None], [tmp_path, 3]]
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="paths .*; allowed are names of files and folders"):
+            espalier.read_code(wrong, "c")
     with pytest.raises(ValueError, match="suffixes must say"):
         espalier.read_code(tmp_path, grammar)
     with pytest.raises(ValueError, match="no name of a language"):

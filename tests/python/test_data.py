@@ -206,6 +206,10 @@ def test_reading_a_file(tmp_path):
     assert [example["t"] for example in data[0:2]] == data.column("t") == ["(A b)", "(A c)"]
     with pytest.raises(IndexError):
         data[2]
+    with pytest.raises(ValueError, match=r"by its number, not by a string; column\('t'\) gives a column"):
+        data["t"]
+    with pytest.raises(ValueError, match="by its number, not by a float"):
+        data[0.5]
     assert Kernel("linear")(data).tolist() == [[5, 2], [2, 1]]
     # A Dataset with targets of its own is written anew.
     assert to_dataset(data, ["1", "2"]).columns == data.columns

@@ -75,6 +75,45 @@ def test_distances_are_those_of_the_feature_space(trees):
     assert (np.diag(K.distance(trees[:12])) == 0).all()
 
 
+def test_empty_trees_have_the_distances_of_the_definition(trees):
+    """K(x, x) is 0 of them, even with norm(...)."""
+    X = ["", "(S a)", *trees[:12], "", "(Z z)"]
+    K = Kernel("norm(sst(lambda=0.4))")
+    assert (K.diag(X) == 0).sum() == 2
+    index = Index("norm(sst(lambda=0.4))", n_neighbors=4).fit(X)
+    added = Index("norm(sst(lambda=0.4))").fit(X[:5]).add(X[5:])
+    assert added.kneighbors(X, 3)[1].tolist() == index.kneighbors(X, 3)[1].tolist()
+    distance = K.distance(X)
+    for other in (index, pickle.loads(pickle.dumps(index)), pickle.loads(pickle.dumps(added))):
+        mine, example = other.kneighbors(X, len(X))
+        np.testing.assert_allclose(mine, np.sort(distance), atol=1e-6)
+        np.testing.assert_allclose(mine, np.take_along_axis(distance, example, 1), atol=1e-6)
+        for radius in (0, 0.9, 1, 1.2, 1.5):
+            near, examples = other.radius_neighbors(X, radius)
+            for i in range(len(X)):
+                assert sorted(examples[i]) == np.flatnonzero(distance[i] <= radius + 1e-7).tolist()
+                np.testing.assert_allclose(near[i], distance[i, examples[i]], atol=1e-6)
+    others = distance + 9 * np.eye(len(X))
+    for count in (1, 4):
+        np.testing.assert_allclose(index.kneighbors(None, count)[0], np.sort(others)[:, :count], atol=1e-6)
+    assert all(i not in row for i, row in enumerate(index.radius_neighbors(None, 1.1)[1]))
+    graph = index.radius_neighbors_graph(X, 1.1, mode="similarity").tocoo()
+    np.testing.assert_allclose(graph.data, K(X)[graph.row, graph.col], atol=1e-9)
+
+
+def test_graphs_of_similarities_take_any_kernel(trees):
+    index = Index("sst(lambda=0.4)", mode="similarity", n_neighbors=3)
+    graph = index.fit_transform(trees).tocoo()
+    gram = Kernel("sst(lambda=0.4)")(trees)
+    assert graph.nnz == 4 * len(trees)
+    np.testing.assert_allclose(graph.data, gram[graph.row, graph.col], rtol=1e-9)
+    np.testing.assert_allclose(np.sort(graph.data.reshape(-1, 4)), np.sort(gram)[:, -4:], rtol=1e-9)
+    assert index.kneighbors_graph(mode="similarity").diagonal().sum() == 0
+    for mode in ("distance", "connectivity"):
+        with pytest.raises(ValueError, match="distances need a kernel with"):
+            index.kneighbors_graph(trees, mode=mode)
+
+
 def test_a_graph_for_scikit_learn(questions):
     X, y = questions
     index = Index("norm(sst(lambda=0.4))", n_neighbors=5)
@@ -168,5 +207,9 @@ def test_what_is_refused(trees, tmp_path):
         Index.load(tmp_path / "file")
     with pytest.raises(FileNotFoundError):
         Index.load(tmp_path / "nothing")
+    index.save(tmp_path / "index")
+    for parameters in ({"kernel": "ptk"}, {"id": "x"}):
+        with pytest.raises(ValueError, match=f"{next(iter(parameters))} cannot be given: the file says"):
+            Index.load(tmp_path / "index", **parameters)
     with pytest.raises(ValueError, match="n_samples_fit_|not fitted"):
         Index().search(trees)

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .text import write
+from .tree import Tree
 
 _DROPPED = frozenset("()[]{},.\"'`") | {'"""', "'''", "\n", ""}
 _BRACKETS = frozenset("()[]{}")
@@ -35,12 +36,18 @@ class Policy(NamedTuple):
     comments: str = "drop"
 
 
+class Unit(NamedTuple):
+    """A function or file: a pair, but as an example its tree, not a nested tree with the id as its root."""
+
+    id: str
+    tree: Tree
+
+
 class Source(NamedTuple):
     """A tree that was written, and what was counted on the way."""
 
     text: str
     nodes: int
-    errors: int
 
 
 @lru_cache(maxsize=4096)
@@ -64,10 +71,25 @@ def functions(root: Any) -> Iterator[Any]:
     stack = [root]
     while stack:
         node = stack.pop()
-        if is_function(node.type) and _has_body(node):
+        if _is_unit(node):
             yield node
         else:
             stack.extend(reversed(node.named_children))
+
+
+def count_errors(root: Any, *, outside: bool = False) -> int:
+    """The syntax errors below a node; only those outside of functions, if it is told. O(nodes above errors)."""
+    errors, stack = 0, [root]
+    while stack:
+        node = stack.pop()
+        if node.has_error and not (outside and _is_unit(node)):
+            errors += node.is_error or node.is_missing
+            stack.extend(node.children)
+    return errors
+
+
+def _is_unit(node: Any) -> bool:
+    return is_function(node.type) and _has_body(node)
 
 
 def _has_body(node: Any) -> bool:
@@ -79,7 +101,7 @@ def _has_body(node: Any) -> bool:
 def write_source(root: Any, policy: Policy) -> Source:
     """Brackets for the tree below a node. O(nodes)."""
     numbers: dict[str, str] = {}
-    nodes = errors = 0
+    nodes = 0
 
     def name(text: str) -> list[str]:
         if policy.names == "number":
@@ -87,16 +109,14 @@ def write_source(root: Any, policy: Policy) -> Source:
         return _leaf(text, policy.names, "name")
 
     def expand(node: Any) -> tuple[str, Sequence[Any]]:
-        nonlocal nodes, errors
+        nonlocal nodes
         label = node.type
         nodes += 1
         if not node.is_named and not node.is_missing:
             return label, ()
         if node.is_missing:
-            errors += 1
             nodes += 1
             return "MISSING", (label,)
-        errors += node.is_error
         kind, children = _kind(label), node.children
         if kind == "comment":
             content = _leaf(_text_of(node), policy.comments if policy.comments == "keep" else "drop", "")
@@ -118,7 +138,7 @@ def write_source(root: Any, policy: Policy) -> Source:
         return label, content
 
     text = write(root, expand)
-    return Source(text, nodes, errors)
+    return Source(text, nodes)
 
 
 def _leaf(text: str, policy: str, instead: str) -> list[str]:
