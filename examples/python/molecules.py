@@ -10,10 +10,12 @@ import importlib.util
 import os
 import random
 import runpy
+import warnings
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 
 import espalier
 
@@ -21,6 +23,7 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--full", action="store_true", help="twenty runs of 40 measurements, not only five of 20")
 parser.add_argument("--picture", metavar="FILE", help="draw there, by matplotlib")
 arguments = parser.parse_args()
+warnings.simplefilter("ignore", ConvergenceWarning)  # 60 iterations are enough to choose the next molecule
 if arguments.picture and not importlib.util.find_spec("matplotlib"):
     parser.error("--picture needs matplotlib: pip install 'espalier-kernels[plot]'")
 

@@ -91,12 +91,12 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
     def add(self, X: Any) -> Index:
         """Appends examples: the same index as if all had been there at once."""
         check_is_fitted(self, "n_samples_fit_")
-        data, nulls, count = self._dataset(X), None, self.n_samples_fit_
+        data, nulls, count = self._dataset(X), list[Array](), self.n_samples_fit_
         handle = _espalier.index_add(self._handle, data._handle, *self._run())
         if _is_unit(self.kernel_):
-            nulls = np.concatenate([self._nulls(), count + np.flatnonzero(self._is_null(data))])
+            nulls.append(np.concatenate([self._nulls(), count + np.flatnonzero(self._is_null(data))]))
         self._adopt(handle)
-        self._null_examples: Array | None = nulls
+        self._null_examples = nulls
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -124,7 +124,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         self.kernel_: str = decode(kernel)
         self._field = None if field is None else decode(field)
         self._fitted = None
-        self._null_examples = None
+        self._null_examples: list[Array] = []  # of _nulls, once it is asked for
 
     @property
     def ids_(self) -> list[str] | None:
@@ -303,10 +303,10 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
 
     def _nulls(self) -> Array:
         """Which examples of the collection these are; none of a loaded one, whose examples are not at hand."""
-        if self._null_examples is None:
+        if not self._null_examples:
             null = np.zeros(0) if self._fitted is None else self._is_null(self._fitted)
-            self._null_examples = np.flatnonzero(null)
-        return self._null_examples
+            self._null_examples.append(np.flatnonzero(null))
+        return self._null_examples[0]
 
     def _check_distances(self) -> None:
         check_is_fitted(self, "n_samples_fit_")
@@ -341,7 +341,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         super().__setstate__(state)
         if data is not None:
             self._adopt(_espalier.index_parse(data, b"index", *self._run()))
-            self._null_examples = state.get("_null_examples")
+            self._null_examples = state.get("_null_examples", [])
 
 
 def _distance(similarity: Array) -> Array:

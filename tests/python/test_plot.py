@@ -148,5 +148,5 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
         return usual(name, *args, **rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(builtins, "__import__", refuse)
-    with pytest.raises(ImportError, match=r"pip install 'espalier\[plot\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'espalier-kernels\[plot\]'"):
         plot.tree("(A b)")
