@@ -96,7 +96,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         if _is_unit(self.kernel_):
             nulls.append(np.concatenate([self._nulls(), count + np.flatnonzero(self._is_null(data))]))
         self._adopt(handle)
-        self._null_examples = nulls
+        self._null_examples: list[Array] = nulls
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -124,7 +124,7 @@ class Index(ExampleTags, TransformerMixin, BaseEstimator):
         self.kernel_: str = decode(kernel)
         self._field = None if field is None else decode(field)
         self._fitted = None
-        self._null_examples: list[Array] = []  # of _nulls, once it is asked for
+        self._null_examples = []  # of _nulls, once it is asked for
 
     @property
     def ids_(self) -> list[str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import warnings
 from typing import Any, ClassVar
@@ -39,6 +40,7 @@ class Learner(ExampleTags, BaseEstimator):
     _settings: tuple[str, ...]  # the parameters that are settings of the library
     _estimators: ClassVar[list[type[Learner]]] = []  # all that can be fitted, for models that are loaded
 
+    __signature__: ClassVar[inspect.Signature]
     model_: Model
     kernel: str | Kernel
     threads: int
@@ -54,6 +56,9 @@ class Learner(ExampleTags, BaseEstimator):
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
+        if "__init__" in cls.__dict__:  # the parameters are those of __init__, not of __new__
+            whole = inspect.signature(cls.__init__)
+            cls.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])
         if "_settings" in cls.__dict__:
             Learner._estimators.append(cls)
 
